@@ -1,8 +1,8 @@
 //! Enforces the `allowed-tools` list of the active skill for every tool call of a turn.
 //!
-//! The list of a skill applies from the call that loaded it to the end of the turn, or until another
-//! skill is loaded. It applies to every tool set, whatever else is decided about a call: approvals and
-//! the sandbox come after it. Only the built-in skill tools are exempt.
+//! The list of a skill applies from the call that loaded it to the end of the turn, or until
+//! another skill is loaded. It applies to every tool set, whatever else is decided about a call:
+//! approvals and the sandbox come after it. Only the built-in skill tools are exempt.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -17,12 +17,13 @@ pub struct AllowedTools {
     active: Mutex<Option<Active>>,
 }
 
-/// The allow-list at one point in time. Parallel calls are all checked against the list before them.
+/// The allow-list at one point in time. Parallel calls are all checked against the list before
+/// them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllowListSnapshot(Option<Active>);
 
-/// Checks one call from when it is made until it runs. While the user is asked, another skill may be
-/// loaded, so callers check again after the answer.
+/// Checks one call from when it is made until it runs. While the user is asked, another skill may
+/// be loaded, so callers check again after the answer.
 #[derive(Clone, Copy, Debug)]
 pub struct CallGuard<'a>(Option<GuardedCall<'a>>);
 
@@ -41,15 +42,15 @@ struct Active {
 }
 
 impl AllowedTools {
-    /// An allowance that begins with what a skill allows, for whoever carries out that skill alone.
+    /// Starts with the list of a skill, for a fork that executes only that skill.
     pub fn of(skill: &str, list: Option<AllowList>) -> Self {
         let allowed_tools = Self::default();
         allowed_tools.follow(skill, list);
         allowed_tools
     }
 
-    /// A skill is followed from here on: its list takes the place of the one before, and one that has
-    /// none restricts nothing.
+    /// Activates a skill: its list replaces the previous one, and a skill without a list restricts
+    /// nothing.
     pub fn follow(&self, skill: &str, list: Option<AllowList>) {
         let active = list.map(|list| Active { skill: skill.to_owned(), list });
         *self.active.lock().unwrap_or_else(PoisonError::into_inner) = active;
@@ -62,7 +63,7 @@ impl AllowedTools {
 }
 
 impl<'a> CallGuard<'a> {
-    /// The fence around a call that was made when each of some moments held.
+    /// Creates the guard of a call that was made under all of these snapshots.
     pub fn new(
         allowed_tools: &'a AllowedTools,
         snapshots: &'a [AllowListSnapshot],
@@ -72,12 +73,12 @@ impl<'a> CallGuard<'a> {
         Self(Some(GuardedCall { allowed_tools, snapshots, tool, arguments }))
     }
 
-    /// No fence: for what no list takes away.
+    /// A guard that allows everything, for tools that no list restricts.
     pub fn unrestricted() -> Self {
         Self(None)
     }
 
-    /// Whether the call is let through now, without a question.
+    /// Checks that the lists allow the call now, without a question.
     pub fn check(&self) -> Result<(), NotAllowed> {
         let Some(GuardedCall { allowed_tools, snapshots, tool, arguments }) = self.0 else {
             return Ok(());
@@ -95,7 +96,8 @@ impl<'a> CallGuard<'a> {
         doubt
     }
 
-    /// Whether the call is let through now if a person agrees to what is in doubt.
+    /// Checks whether the lists allow the call now; returns the doubt that the user can decide, if
+    /// there is one.
     pub fn find_doubt(&self) -> Result<Option<NotAllowed>, NotAllowed> {
         match self.check() {
             Ok(()) => Ok(None),
@@ -106,7 +108,7 @@ impl<'a> CallGuard<'a> {
 }
 
 impl Active {
-    /// A skill calls its own tools by their short names.
+    /// Resolves the short name by which a skill calls its own tool.
     fn resolve_own_tool<'a>(&self, offered: OfferedTool<'a>) -> OfferedTool<'a> {
         match offered {
             OfferedTool::Skill { skill, tool, .. } if skill == self.skill => {
@@ -118,12 +120,12 @@ impl Active {
 }
 
 impl AllowListSnapshot {
-    /// The skill that restricts what can be called.
+    /// The skill whose list is active.
     pub fn skill(&self) -> Option<&str> {
         self.0.as_ref().map(|active| active.skill.as_str())
     }
 
-    /// Whether some call of a tool would be let through.
+    /// Whether the list allows at least some calls of a tool.
     pub fn offers(&self, tool: &ToolSpec) -> bool {
         match (&self.0, tool.offered()) {
             (Some(active), Some(offered)) => active.list.names(active.resolve_own_tool(offered)),

@@ -144,7 +144,8 @@ impl BuiltinTools {
         Some(noted(before, &format!("{FOR_A_SUB_AGENT} {held}")))
     }
 
-    /// What the list of the skill that is followed leaves of one that is left to whoever asked for it.
+    /// What the list of the skill that is followed leaves of one that is left to whoever asked for
+    /// it.
     fn held(&self, skill: &Skill) -> Option<String> {
         let snapshot = self.allowed_tools.as_ref()?.snapshot();
         let followed = snapshot.skill()?;
@@ -166,9 +167,9 @@ impl BuiltinTools {
         specs.into_iter().filter(is_meant).map(|spec| spec.definition.name).collect()
     }
 
-    /// A skill is followed from here on, whoever chose it: its list holds, and its tools are offered,
-    /// by the names that this gives. One that is left to whoever asks for it changes no list: what the
-    /// skill before it refuses stays refused.
+    /// A skill is followed from here on, whoever chose it: its list holds, and its tools are
+    /// offered, by the names that this gives. One that is left to whoever asks for it changes no
+    /// list: what the skill before it refuses stays refused.
     pub fn follow(&self, skill: &Skill) -> Vec<String> {
         if let Some(allowed_tools) = self.allowed_tools.as_ref().filter(|_| !self.leaves(skill)) {
             allowed_tools.follow(&skill.name, AllowList::of(&skill.policy));

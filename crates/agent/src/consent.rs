@@ -10,57 +10,55 @@ use savoir_lint::visible;
 pub use self::change::FileDiff;
 use savoir_engine::approval::{ApprovalQuestion, Line, Role};
 
-/// Somebody who can be asked, or nobody.
+/// Asks the user questions, if a user is present.
 pub trait Asker: fmt::Debug + Send + Sync {
     /// Shows a question and waits for the answer.
     fn ask<'a>(&'a self, question: &'a ApprovalQuestion) -> BoxFuture<'a, Consent>;
 
-    /// The same for a tool of the host. Who does not say otherwise is not there for such questions.
+    /// Asks about a host tool. By default, no user is available for such questions.
     fn ask_host<'a>(&'a self, _: &'a HostQuestion) -> BoxFuture<'a, Consent> {
         Box::pin(async { Consent::Nobody })
     }
 }
 
-/// What somebody is asked about a tool of the host.
+/// A question about an action of a host tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostQuestion {
-    /// What is to be done.
     pub action: HostAction,
-    /// The folder in which it would happen.
+    /// The workspace of the action.
     pub workspace: PathBuf,
-    /// Why the list of a skill does not settle it.
+    /// Why the allow-list of a skill does not clearly allow the action.
     pub doubt: Option<String>,
 }
 
-/// What a tool of the host does that a person may not want.
+/// An action of a host tool that needs consent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostAction {
     /// Runs a command in the sandbox.
     Run {
-        /// For a shell.
+        /// The command line for a shell.
         command: String,
     },
     /// Writes or changes a file.
     Write {
-        /// Its path in the workspace.
+        /// The path in the workspace.
         path: String,
-        /// How many bytes it will have.
+        /// The size of the new file.
         bytes: usize,
-        /// What becomes of its text.
+        /// The difference between the old and the new text.
         change: FileDiff,
-        /// Whether other agents or programs obey what stands in it.
+        /// Whether other agents or programs obey the content of the file.
         is_obeyed: bool,
     },
-    /// Asks a server.
+    /// Fetches a web page.
     Fetch {
-        /// The address.
         url: String,
     },
 }
 
 impl HostAction {
-    /// What a lasting yes is for: the same command, every file of the workspace that nobody obeys, the
-    /// same host.
+    /// The scope of an "always": the same command, every file of the workspace that no program
+    /// obeys, or the same host.
     pub fn scope(&self) -> String {
         match self {
             Self::Run { command } => format!("run {command}"),
@@ -76,7 +74,7 @@ impl HostAction {
 }
 
 impl HostQuestion {
-    /// The question in lines, of which none can be mistaken for another.
+    /// The question as lines, none of which can imitate another.
     pub fn lines(&self) -> Vec<Line> {
         let fact = |label, text: &str| Line { role: Role::Fact, label, text: visible(text).into() };
         let place = fact("in", &self.workspace.display().to_string());
@@ -111,7 +109,7 @@ impl HostQuestion {
     }
 }
 
-/// What was answered.
+/// The answer of the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Consent {
     /// Yes, this time.
@@ -120,13 +118,13 @@ pub enum Consent {
     Always,
     /// No.
     Declined,
-    /// Neither yes nor no: the question was put away, as agents do that run without a person.
+    /// The question was dismissed without an answer, as agents do that run without a user.
     Unanswered,
-    /// There is nobody to ask.
+    /// No user can be asked.
     Nobody,
 }
 
-/// Nobody is there: only what needs no question runs.
+/// An asker without a user: only calls that need no question run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nobody;
 

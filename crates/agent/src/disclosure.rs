@@ -1,8 +1,8 @@
 //! Builds the list of available skills for a model's system prompt, within a size budget.
 //!
-//! Skills that somebody pinned come first, then those that were used last. If not all fit, long lines
-//! become shorter before any skill is left out, and all to the same length: nobody's description is cut
-//! so that another's stays whole.
+//! Pinned skills come first, then the most recently used. If not all fit, long lines are shortened
+//! before any skill is left out, all to the same maximum length, so that no description is cut in
+//! favor of another. The result is called a preamble.
 
 pub mod hosts;
 
@@ -13,81 +13,77 @@ use savoir_lint::harmless;
 use savoir_skill::{Skill, dialect::personal_agent::preamble_line};
 use serde::Serialize;
 
-/// Tokens of a line, besides its name, that are worth showing.
+/// Minimum number of tokens of a line, besides the name, that are worth showing.
 const LEAST: usize = 12;
-/// Tokens that tell how many more there are.
+/// Tokens of the sentence that says how many more skills there are.
 const REST: usize = 24;
-/// What stands where a line was cut.
+/// The mark where a line was cut.
 const CUT: &str = "…";
 
-/// A skill that a model may be told of.
+/// A skill that may be listed for a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Candidate {
-    /// Its handle.
+    /// The name by which the model loads the skill.
     pub name: String,
-    /// Its line, whole.
+    /// The complete line.
     pub line: String,
-    /// Whether somebody wants it to be seen.
+    /// Whether the user pinned the skill.
     pub pinned: bool,
-    /// When it was used last, in any unit that grows.
+    /// The time of the last use, in any unit that grows.
     pub last_used: Option<i64>,
 }
 
 impl Candidate {
-    /// A skill that was never used.
+    /// Creates a candidate that was never used.
     pub fn new(skill: &Skill) -> Self {
         let line = preamble_line(&skill.name, &skill.description, skill.when_to_use.as_deref());
-        // A person must be able to see what a model reads.
+        // Escapes invisible characters, so that the user can see what a model reads.
         let line = harmless(&line).into_owned();
         Self { name: skill.name.clone(), line, pinned: false, last_used: None }
     }
 
-    /// What it must have at least to be shown.
+    /// The minimum number of tokens that the line needs to be shown.
     fn least(&self, whole: usize) -> usize {
         (estimate_tokens(&self.name) + 2 + LEAST).min(whole)
     }
 }
 
-/// What a model is told.
+/// The list of skills for a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Preamble {
-    /// The skills that it is told of, in their order.
+    /// The listed skills, in order.
     pub shown: Vec<Shown>,
-    /// Those that did not fit, in their order.
+    /// The names of skills that did not fit, in order.
     pub left_out: Vec<String>,
-    /// Those that a model cannot be given at all, and why.
+    /// Skills that cannot be used at all, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unusable: Vec<Unusable>,
-    /// About how many tokens the text has.
+    /// The estimated number of tokens of the text.
     pub tokens: usize,
-    /// How many it was allowed to have.
+    /// The maximum number of tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<usize>,
 }
 
-/// A skill that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unusable {
-    /// Its name.
     pub name: String,
-    /// What is wrong with it.
     pub reason: String,
 }
 
 /// A line of a preamble.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Shown {
-    /// The skill.
+    /// The name of the skill.
     pub name: String,
-    /// What is said of it.
     pub line: String,
-    /// Whether that is less than it says of itself.
+    /// Whether the line was cut.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
 }
 
 impl Preamble {
-    /// Finds the words for some skills. Without a budget everything is said.
+    /// Builds the list for some skills. Without a budget, all lines are complete.
     pub fn new(mut skills: Vec<Candidate>, budget: Option<usize>) -> Self {
         skills.sort_by(|a, b| {
             let rank = |skill: &Candidate| (Reverse(skill.pinned), Reverse(skill.last_used));
@@ -114,7 +110,7 @@ impl Preamble {
         preamble
     }
 
-    /// The lines, and how many skills there are besides, if there is room for that.
+    /// The lines, and a sentence about the number of other skills, if there is room for it.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for shown in &self.shown {
@@ -123,7 +119,7 @@ impl Preamble {
         }
         let whole = text.len();
         if !self.left_out.is_empty() {
-            // Writing into a text cannot fail.
+            // Writing into a `String` cannot fail.
             let _ = writeln!(text, "({} more: find them with search_skills)", self.left_out.len());
         }
         if self.budget.is_some_and(|budget| estimate_tokens(&text) > budget) {
@@ -146,7 +142,7 @@ impl Shown {
     }
 }
 
-/// How many skills can be shown at all, and how many tokens there are for them.
+/// The number of skills that can be shown, and the number of tokens for them.
 fn fitting(least: &[usize], budget: usize) -> (usize, usize) {
     let all: usize = least.iter().sum();
     let room = if all <= budget { budget } else { budget.saturating_sub(REST) };
@@ -158,7 +154,7 @@ fn fitting(least: &[usize], budget: usize) -> (usize, usize) {
     (fit.count(), room)
 }
 
-/// The most tokens that every line may have so that all fit.
+/// The maximum number of tokens per line with which all lines fit.
 fn fair_share(whole: &[usize], least: &[usize], room: usize) -> usize {
     let needed = |most: usize| -> usize {
         whole.iter().zip(least).map(|(whole, least)| (*whole).min(most.max(*least))).sum()

@@ -1,7 +1,8 @@
 //! Host tools for an agent: files of the workspace, sandboxed commands, and public web pages.
 //!
-//! They are held to what skills allow like all others. What changes something or leaves the machine is
-//! asked about before, unless the person said that work inside the folder needs no question.
+//! The allow-lists of skills apply to these tools like to all others. The user is asked before an
+//! action that changes something or leaves the machine, unless the user said that work inside the
+//! workspace needs no question.
 
 mod command;
 mod files;
@@ -36,21 +37,21 @@ use super::{
     toolset::{Origin, ToolAnswer, ToolSpec, Toolset},
 };
 
-/// How long a server may take.
+/// The time limit for a web page.
 const FETCH_TIME: Duration = Duration::from_secs(30);
 
-/// Which deeds are asked about.
+/// The actions that the user is asked about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Autonomy {
-    /// All that change something or leave the machine.
+    /// All actions that change something or leave the machine.
     #[default]
     Asks,
-    /// Those that leave the workspace. Lists of skills, the sandbox and approvals of skills hold
-    /// nevertheless.
+    /// Only actions that leave the workspace. Allow-lists of skills, the sandbox and approvals of
+    /// skills still apply.
     InWorkspace,
 }
 
-/// Tools that work in one folder.
+/// The tools for one workspace folder.
 #[derive(Debug)]
 pub struct HostTools {
     workspace: Arc<Workspace>,
@@ -58,37 +59,34 @@ pub struct HostTools {
     asker: Arc<dyn Asker>,
     autonomy: Autonomy,
     http: HttpPolicy,
-    /// What a person agreed to for the whole conversation.
+    /// Actions that the user approved for the whole conversation.
     agreed: Mutex<HashSet<String>>,
-    /// Held by each command until what it left is looked at.
+    /// Each command holds a read lock until the workspace is searched after it.
     commands: Arc<RwLock<()>>,
-    /// What was there before the commands that run now.
+    /// The protected files that existed before the commands that run now.
     baseline: Arc<Baseline>,
-    /// Held from the last look at a file until it is written.
+    /// Held from the last check of a file until it is written.
     writes: tokio::sync::Mutex<()>,
 }
 
-/// Why a folder cannot be worked in.
+/// Why a folder cannot be a workspace.
 #[derive(Debug, Error)]
 pub enum WorkspaceError {
-    /// It is not there, or no folder.
+    /// The path does not exist, or is not a folder.
     #[error("{path} cannot be worked in: {source}")]
     Unusable {
-        /// The folder.
         path: String,
-        /// Why.
         source: io::Error,
     },
-    /// It holds everything.
+    /// The folder is the root or contains the home.
     #[error("{path} holds all of your files")]
     TooMuch {
-        /// The folder.
         path: String,
     },
 }
 
 impl WorkspaceError {
-    /// A stable word for it.
+    /// The stable error code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Unusable { .. } => "workspace-unusable",
@@ -96,16 +94,16 @@ impl WorkspaceError {
         }
     }
 
-    /// What can be done about it.
+    /// A hint for the user.
     pub fn help(&self) -> &'static str {
         "name the folder of a project with --workspace"
     }
 }
 
-/// What went wrong, and the stable word for it.
+/// A stable error code and a message.
 type ToolFailure = (&'static str, String);
 
-/// The same for a workspace as for a folder.
+/// Rewrites an error about a folder for a workspace.
 fn unusable((code, why): ToolFailure) -> ToolFailure {
     let code = match code {
         "folder-too-large" => "workspace-too-large",
@@ -115,7 +113,8 @@ fn unusable((code, why): ToolFailure) -> ToolFailure {
 }
 
 impl HostTools {
-    /// Tools for a folder. The ground says what must stay as it is even there.
+    /// Creates the tools for a folder. `run_env` names the paths that are protected even inside the
+    /// folder.
     pub fn new(
         folder: &Path,
         run_env: &RunEnvironment,
@@ -137,7 +136,7 @@ impl HostTools {
         Ok(Self { workspace, run_env, asker, autonomy, http, agreed, commands, baseline, writes })
     }
 
-    /// With folders that stay as they are, although they lie there.
+    /// Protects further folders, even if they are inside the workspace.
     #[must_use]
     pub fn protecting<'a>(mut self, folders: impl IntoIterator<Item = &'a Path>) -> Self {
         let keep = |run_env: RunEnvironment, folder: &Path| run_env.keeping_folder(folder);
@@ -145,13 +144,13 @@ impl HostTools {
         self
     }
 
-    /// Where the work happens, as tools of skills are to see it, too.
+    /// The environment of the workspace, which the tools of skills should use, too.
     pub fn run_env(&self) -> &RunEnvironment {
         &self.run_env
     }
 
-    /// Waits until every command has ended, also those for which nobody waits any more, and what they
-    /// left is looked at. Whoever ends the program waits for this.
+    /// Waits until every command has ended, also cancelled ones, and the workspace is searched
+    /// after it. Must be called before the program exits.
     pub async fn wait_for_commands(&self) {
         drop(self.commands.write().await);
     }
@@ -160,7 +159,7 @@ impl HostTools {
         ProtectedPaths::of(&self.run_env)
     }
 
-    /// Asks servers by other rules than that they must be public.
+    /// Replaces the rule that only public servers may be fetched.
     #[must_use]
     pub fn with_http_policy(self, http: HttpPolicy) -> Self {
         Self { http, ..self }
@@ -191,7 +190,8 @@ impl HostTools {
         }
     }
 
-    /// Asks a person if it must. What was allowed before may not be any more after the answer.
+    /// Asks the user if necessary. The allow-lists are checked again afterwards, because they may
+    /// have changed during the question.
     async fn ask_consent(
         &self,
         action: HostAction,
@@ -201,7 +201,7 @@ impl HostTools {
         let doubt = call_guard.find_doubt().map_err(refused)?;
         self.ask(action, doubt.as_ref()).await?;
         match call_guard.find_doubt().map_err(refused)? {
-            // Nobody was asked about this one.
+            // The user was not asked about this one.
             Some(other) if Some(&other) != doubt.as_ref() => Err(refused(other)),
             _ => Ok(()),
         }
@@ -210,7 +210,7 @@ impl HostTools {
     async fn ask(&self, action: HostAction, doubt: Option<&NotAllowed>) -> Result<(), ToolFailure> {
         let is_inside = !matches!(action, HostAction::Fetch { .. });
         let doubt = doubt.map(ToString::to_string);
-        // A yes to a command is none to what a list doubts.
+        // Approving a command does not approve the same command when an allow-list objects.
         let scope = match &doubt {
             Some(doubt) => format!("{} although {doubt}", action.scope()),
             None => action.scope(),
@@ -266,7 +266,7 @@ impl HostTools {
             let message = format!("it is at {location} now; fetch that if it is what you want");
             return Err(("redirected", message));
         }
-        // Nobody reads markup.
+        // HTML is converted to Markdown.
         let said = if page.is_html { to_markdown_with_links(&page.text, &url) } else { page.text };
         let end = said.floor_char_boundary(MAX_SERVED_FILE_BYTES as usize);
         let more = if end < said.len() { "\n[cut here]" } else { "" };

@@ -1,16 +1,17 @@
-//! The agent: a model, the tools that it may use, and what a skill lets it do with them.
+//! Runs an agent: a model that calls tools, limited by what the skills in use allow.
 //!
-//! - [`disclosure`] is what a model is told about skills before it asks for one.
-//! - [`library`] is where it finds skills; [`builtin_tools`] are the tools by which it asks for them;
-//!   [`usage`] remembers which were used.
-//! - [`skill_tools`] run the tools of skills, after [`consent`]; [`host_tools`] work in one folder of
-//!   the person's ([`workspaces`]) and nowhere else.
-//! - [`toolset`] is everything that can be called; [`allowed_tools`] is the allow-list over it, which a
-//!   skill narrows for as long as it is followed.
-//! - [`turn`] is the loop: it asks a model, calls the tools that the model asks for, and ends.
+//! - [`disclosure`] lists the available skills for a model's system prompt.
+//! - [`library`] finds skills; [`builtin_tools`] are the tools by which a model searches and loads
+//!   them; [`usage`] records which skills were used.
+//! - [`skill_tools`] run the tools of skills, after [`consent`]; [`host_tools`] read and change
+//!   files in one folder of the user, run commands there, and fetch web pages; [`workspaces`]
+//!   stores files that the tools of skills leave.
+//! - [`toolset`] defines the interface of all tools; [`allowed_tools`] is the allow-list over them,
+//!   which a skill narrows while it is in use.
+//! - [`turn`] is the loop that asks a model and executes the tool calls in its answers.
 //! - [`chat`] answers in a stored conversation.
 //!
-//! The same functions serve our own agent and others that connect over MCP.
+//! Savoir's own agent and other agents that connect over MCP use the same functions.
 
 #![forbid(unsafe_code)]
 

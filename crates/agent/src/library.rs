@@ -16,62 +16,62 @@ pub use self::{
 use crate::disclosure::{Candidate, Unusable};
 use savoir_lint::words::nearest;
 
-/// Bytes of a file of a skill that a model may read.
+/// Maximum size of a file of a skill that a model may read.
 pub const MAX_SERVED_FILE_BYTES: u64 = 256 * 1024;
 
-/// A place with skills, as one person sees it. Skills that are disabled are not there.
+/// A collection of skills, as one user sees it, without disabled skills.
 pub trait Library: fmt::Debug + Send + Sync {
-    /// All skills, for whoever tells a model which there are.
+    /// All skills that a model may use, for the list in its system prompt.
     fn skills(&self) -> BoxFuture<'_, Result<Arc<[Candidate]>, LibraryError>>;
 
-    /// Those that are there and cannot be given to a model, and why.
+    /// Skills that exist but cannot be used, and why.
     fn unusable(&self) -> BoxFuture<'_, Result<Vec<Unusable>, LibraryError>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    /// One of them, whole.
+    /// Opens a skill for a model.
     fn open<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Arc<Opened>, LibraryError>>;
 
-    /// The paths of the other files of one that [`Self::read`] reads, with `/`.
+    /// The paths of the other files of a skill that [`Self::read`] can read, with `/`.
     fn resources<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Vec<String>, LibraryError>>;
 
-    /// The names of the skills among which are all that a person may choose.
+    /// Names of skills that include all that the user may choose.
     fn choices(&self) -> BoxFuture<'_, Result<Vec<String>, LibraryError>>;
 
-    /// One that a person chose, whole: also one that no model may call.
+    /// Opens a skill that the user chose, even if models may not call it.
     fn choose<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Arc<Opened>, LibraryError>>;
 
-    /// A text file of one, by a path that was checked with [`resource_path`].
+    /// Reads a text file of a skill, by a path that was checked with [`resource_path`].
     fn read<'a>(
         &'a self,
         name: &'a str,
         path: &'a str,
     ) -> BoxFuture<'a, Result<String, LibraryError>>;
 
-    /// Notes that one is used.
+    /// Records that a skill is used.
     fn used<'a>(&'a self, name: &'a str) -> BoxFuture<'a, ()>;
 
-    /// A number that is another one after skills came, changed or went; nothing where nobody looks out
-    /// for that.
+    /// A number that changes when skills are added, changed or removed; none if changes are not
+    /// tracked.
     fn edition(&self) -> Option<u64> {
         None
     }
 
-    /// Keeps a draft where nobody is offered it until a person looked at it; tells where.
+    /// Stores a draft that is not offered until the user has reviewed it; returns its location.
     fn save<'a>(&'a self, draft: &'a Draft) -> BoxFuture<'a, Result<String, LibraryError>>;
 }
 
-/// Who calls a skill.
+/// The caller of a skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CalledBy {
-    /// A model, by itself.
+    /// A model on its own initiative.
     Model,
-    /// A person, who chose it.
+    /// The user, by choosing it.
     Person,
 }
 
 impl CalledBy {
-    /// Lets a skill be called, or says why not.
+    /// Checks that this caller may call the skill.
     pub fn check(self, skill: &Skill) -> Result<(), LibraryError> {
         let (may, reason) = match self {
             Self::Model => (skill.policy.model_invocable, "it says that only people call it"),
@@ -90,50 +90,47 @@ impl CalledBy {
     }
 }
 
-/// A skill that was opened.
+/// An opened skill.
 #[derive(Clone, Debug)]
 pub struct Opened {
     /// The skill.
     pub skill: Skill,
-    /// What is wrong with its form.
+    /// A note about format errors in the skill.
     pub note: Option<String>,
 }
 
-/// A skill that a model wrote, checked and not yet looked at.
+/// A skill that a model wrote, checked but not yet reviewed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
-    /// Its handle.
     pub name: String,
-    /// Its SKILL.md.
+    /// The text of its SKILL.md.
     pub text: String,
 }
 
-/// Why a library does not give what was asked for, in words that a model can act on.
+/// An error of a library, worded so that a model can act on it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LibraryError {
     /// There is no such skill.
     #[error("there is no skill `{}`; {}", shorten_name(name), instead(near.as_deref()))]
     Unknown {
-        /// The name that was given.
+        /// The requested name.
         name: String,
-        /// The one that was probably meant.
+        /// The most similar existing name.
         near: Option<String>,
     },
-    /// It is there and cannot be read.
+    /// The skill exists but cannot be read.
     #[error("the skill `{name}` cannot be used: {reason}")]
     Broken {
         /// The skill.
         name: String,
-        /// Why.
         reason: String,
     },
-    /// The path leads elsewhere.
+    /// The path leads out of the skill.
     #[error(
         "`{}` is not a path inside the skill; use one of its resources as it is written",
         shorten_name(path)
     )]
     Outside {
-        /// The path that was given.
         path: String,
     },
     /// The skill has no such file.
@@ -144,32 +141,27 @@ pub enum LibraryError {
     NoFile {
         /// The skill.
         name: String,
-        /// The path.
         path: String,
     },
-    /// The file is a link.
+    /// The file is a symlink.
     #[error("{}", link(path, *outside))]
     Link {
-        /// The path.
         path: String,
-        /// Whether it leads out of the skill.
+        /// Whether the symlink leads out of the skill.
         outside: bool,
     },
     /// The file is too large.
     #[error("`{path}` has {size} bytes, at most {MAX_SERVED_FILE_BYTES} can be read")]
     TooLarge {
-        /// The path.
         path: String,
-        /// Its size.
         size: u64,
     },
-    /// The file is no text.
+    /// The file is not UTF-8 text.
     #[error("`{path}` is no text in UTF-8")]
     NoText {
-        /// The path.
         path: String,
     },
-    /// A draft is not good enough to be kept.
+    /// A draft has errors, so it is not stored.
     #[error("the skill is not kept: {reason}")]
     Draft {
         /// What is wrong with it.
@@ -178,19 +170,18 @@ pub enum LibraryError {
     /// The library itself failed.
     #[error("the skills cannot be read now: {reason}")]
     Failed {
-        /// Why.
         reason: String,
     },
 }
 
 impl LibraryError {
-    /// There is no skill of a name among those that there are.
+    /// Creates the error for a name that is not among `names`.
     pub fn unknown<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Self {
         let near = nearest(name, names).map(str::to_owned);
         Self::Unknown { name: name.to_owned(), near }
     }
 
-    /// A stable word for it.
+    /// The stable error code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Unknown { .. } => "unknown-skill",
@@ -205,7 +196,7 @@ impl LibraryError {
     }
 }
 
-/// Why a link is not read.
+/// The message for a symlink that is not read.
 fn link(path: &str, outside: bool) -> String {
     if outside {
         format!("`{path}` is a link that leads outside the skill; only files inside are read")
@@ -214,7 +205,7 @@ fn link(path: &str, outside: bool) -> String {
     }
 }
 
-/// What to ask for instead of a skill that is not there.
+/// The suggestion for a skill that does not exist.
 fn instead(near: Option<&str>) -> String {
     match near {
         Some(near) => format!("did you mean `{near}`?"),
@@ -222,8 +213,8 @@ fn instead(near: Option<&str>) -> String {
     }
 }
 
-/// A path inside a skill, without `.` and doubled slashes. What leads out of it is refused by its
-/// letters; whoever opens the file sees to links.
+/// Normalizes a path inside a skill: removes `.` and doubled slashes. A path that leads out
+/// textually is refused; the code that opens the file checks symlinks.
 pub fn resource_path(path: &str) -> Result<String, LibraryError> {
     let outside = || LibraryError::Outside { path: path.to_owned() };
     if path.starts_with('/') || path.contains(['\\', '\0', ':']) || path.len() > 1024 {

@@ -1,5 +1,5 @@
-//! The tools of skills. They are offered once their skill is in use, and run as any other: after the
-//! same decision, in the same sandbox, with the same record.
+//! Offers and runs the tools of skills. A skill's tools are offered once the skill is in use, and
+//! run like any other: after the same approval, in the same sandbox, with the same record.
 
 use std::{
     fmt,
@@ -32,41 +32,40 @@ use super::{
     workspaces::{LeftFile, Workspaces},
 };
 
-/// Files that a tool left of which a model reads.
+/// Maximum number of left files that the answer to a model lists.
 const MAX_NAMED: usize = 100;
 
-/// Where skills are found as they are on disk, with who vouches for them.
+/// Loads skills from disk, with their signers.
 pub trait SkillFolders: fmt::Debug + Send + Sync {
-    /// The skill of a name, as it is now.
+    /// Loads the skill with this name in its current state.
     fn load_skill(&self, skill: &str) -> Result<LoadedSkill, RunError>;
 }
 
-/// Where and how the tools of skills run.
+/// The settings under which the tools of skills run.
 #[derive(Clone, Debug)]
 pub struct SkillToolEnvironment {
-    /// Where the skills are.
     pub skill_folders: Arc<dyn SkillFolders>,
-    /// Whoever agrees to a run.
+    /// Asks the user for approval.
     pub asker: Arc<dyn Asker>,
-    /// Where approvals and records are.
+    /// The folders with approvals and records.
     pub home: Home,
-    /// Where runs happen.
+    /// The working directory, home and variables of runs.
     pub run_env: RunEnvironment,
-    /// The situation, as gibb.eri.sh calls it.
+    /// The mode, a term of the gibb.eri.sh dialect.
     pub mode: String,
 }
 
-/// Who waits for whom. Cloning shares it.
+/// Limits which runs may happen at the same time. Clones share the limits.
 #[derive(Clone, Debug, Default)]
 pub struct Queue {
-    /// A tool that must run alone holds all of it.
+    /// A tool that must run alone (`atomic`) takes the write lock, all others the read lock.
     turns: Arc<RwLock<()>>,
-    /// Runs that may begin at once, if there is a limit.
+    /// The number of concurrent runs, if it is limited.
     slots: Option<Arc<Semaphore>>,
 }
 
 impl Queue {
-    /// One with so many slots.
+    /// Creates a queue that allows `count` concurrent runs.
     pub fn with_slots(count: usize) -> Self {
         Self { turns: Arc::default(), slots: Some(Arc::new(Semaphore::new(count))) }
     }
@@ -81,39 +80,41 @@ impl Queue {
     }
 }
 
-/// The tools of the skills that are in use.
+/// The tool set with the tools of the skills that are in use.
 #[derive(Debug)]
 pub struct SkillTools {
     environment: SkillToolEnvironment,
-    /// Those that were used last come last.
+    /// The skills in use; the most recently used comes last.
     in_use: Mutex<Vec<Skill>>,
     queue: Queue,
-    /// Where every run gets an empty folder of its own, unless all begin on the ground.
+    /// If set, every run gets an empty folder of its own; otherwise all runs start in the folder of
+    /// the environment.
     workspaces: Option<Workspaces>,
 }
 
-/// A turn of a tool: alone, or together with others.
+/// A write or a read lock of the queue.
 type RunPermit = (Option<OwnedRwLockWriteGuard<()>>, Option<OwnedRwLockReadGuard<()>>);
 
 impl SkillTools {
-    /// No tools yet.
+    /// Creates a tool set without skills.
     pub fn new(environment: SkillToolEnvironment) -> Self {
         Self { environment, in_use: Mutex::default(), queue: Queue::default(), workspaces: None }
     }
 
-    /// In a queue that others may share: what must run alone runs alone among all of them.
+    /// Uses a queue that other tool sets may share: an atomic tool then runs alone among all of
+    /// them.
     #[must_use]
     pub fn with_queue(self, queue: Queue) -> Self {
         Self { queue, ..self }
     }
 
-    /// With an empty folder for every run, which is kept if a tool leaves something in it.
+    /// Gives every run an empty folder, which is stored if a tool leaves files in it.
     #[must_use]
     pub fn with_workspaces(self, workspaces: Workspaces) -> Self {
         Self { workspaces: Some(workspaces), ..self }
     }
 
-    /// In another mode.
+    /// A copy for another mode, without skills.
     #[must_use]
     pub fn with_mode(&self, mode: &str) -> Self {
         let mut tools = self.without_skills();
@@ -121,7 +122,7 @@ impl SkillTools {
         tools
     }
 
-    /// Why no tool of a skill is offered in this mode, and the way out.
+    /// Explains why the tools of a skill are not offered in this mode, with a hint.
     pub fn explain_not_in_mode(&self, skill: &Skill) -> Option<String> {
         let mode = &self.environment.mode;
         (!manifest::is_offered(skill, mode)).then(|| {
@@ -135,7 +136,7 @@ impl SkillTools {
         })
     }
 
-    /// No tools yet, on the same bench: what must run alone runs alone here and there.
+    /// A copy without skills that shares the environment and the queue.
     #[must_use]
     pub fn without_skills(&self) -> Self {
         Self {
@@ -146,7 +147,7 @@ impl SkillTools {
         }
     }
 
-    /// Offers the tools of a skill from here on; tells the names under which they can be called.
+    /// Starts to offer the tools of a skill; returns the names by which they can be called.
     pub fn offer_skill(&self, skill: &Skill) -> Vec<String> {
         if skill.tools.is_empty() || !manifest::is_offered(skill, &self.environment.mode) {
             return Vec::new();
@@ -158,18 +159,18 @@ impl SkillTools {
         names(&in_use).iter().filter(own).map(|name| name.api.clone()).collect()
     }
 
-    /// Offers the tools of a skill no longer.
+    /// Stops offering the tools of a skill.
     pub fn remove_skill(&self, skill: &str) {
         let mut in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
         in_use.retain(|known| known.name != skill);
     }
 
-    /// The skills that are in use; those that were used last come last.
+    /// The skills in use; the most recently used comes last.
     pub fn in_use(&self) -> Vec<Skill> {
         self.in_use.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The tools of one skill, whether it is in use or not, as they would be offered.
+    /// The tools of one skill as they would be offered, whether it is in use or not.
     pub fn tools_of(&self, skill: &Skill) -> Vec<ToolSpec> {
         if manifest::is_offered(skill, &self.environment.mode) {
             specs(std::slice::from_ref(skill))
@@ -178,8 +179,8 @@ impl SkillTools {
         }
     }
 
-    /// Calls a tool of a skill by both of their names. Whether the list of another skill allows it
-    /// was decided before, and is looked at again once somebody agreed.
+    /// Calls a tool by the names of its skill and of the tool. The caller has checked the
+    /// allow-lists of other skills; they are checked again after the user approved.
     pub async fn call_skill_tool(
         &self,
         skill: &str,
@@ -205,7 +206,7 @@ impl SkillTools {
             loaded_skill.skill.tools.iter().any(|known| known.name == tool && known.atomic);
         let turn = self.queue.acquire(atomic).await;
         let place = match &self.queue.slots {
-            // Nobody closes it.
+            // The semaphore is never closed, so this does not fail.
             Some(slots) => Arc::clone(slots).acquire_owned().await.ok(),
             None => None,
         };
@@ -224,7 +225,7 @@ impl SkillTools {
             let error = RunError::refused(refused.code(), &refused);
             environment.record_rejected(&plan, &loaded_skill, "refused", error)
         })?;
-        // Whoever stops waiting for it ends it; others wait until it has ended.
+        // Dropping this future stops the run; other calls wait until it has ended.
         let _guard = plan.guard();
         let work = move || {
             let finished = environment.session(&loaded_skill).run(plan, decision, &mut |_| {});
@@ -249,7 +250,7 @@ impl SkillTools {
 }
 
 impl SkillToolEnvironment {
-    /// The same bench in an empty folder, which is there as long as somebody keeps it.
+    /// A copy whose runs happen in a new empty folder, which is deleted with the returned value.
     fn in_workspace(&self, workspaces: &Workspaces) -> Result<(Self, TempDir), RunError> {
         let folder = workspaces.begin().map_err(|error| {
             let message = format!("there is no folder in which the tool can run: {error}");
@@ -262,7 +263,7 @@ impl SkillToolEnvironment {
         Ok((Self { run_env, ..self.clone() }, folder))
     }
 
-    /// Runs of a skill, as everybody's.
+    /// The session that plans, approves and records runs of a skill.
     fn session<'a>(&'a self, loaded_skill: &'a LoadedSkill) -> Session<'a> {
         let on_record_error = &|error: &dyn std::fmt::Display| {
             tracing::warn!(%error, "a run is not in the records");
@@ -290,7 +291,7 @@ impl SkillToolEnvironment {
         })
     }
 
-    /// Holds a plan against the rules, and asks if they say so.
+    /// Checks a plan against the approval rules, and asks the user if necessary.
     async fn ask_for_approval(
         &self,
         plan: &RunPlan,
@@ -328,7 +329,7 @@ impl SkillToolEnvironment {
     }
 }
 
-/// What a model is told when nobody agreed.
+/// The error that a model gets when the user did not approve.
 fn rejection_error(question: &ApprovalQuestion, consent: Consent) -> RunError {
     let skill = &question.request.skill;
     if consent == Consent::Declined {
@@ -373,7 +374,7 @@ impl Toolset for SkillTools {
     }
 }
 
-/// Names that stay the same whichever other skills are in use, and that no tool of the host has.
+/// Tool names that do not depend on the other skills in use, and that no host tool has.
 fn names(skills: &[Skill]) -> ToolNames {
     ToolNames::qualified(skills)
 }
@@ -394,7 +395,7 @@ fn specs(skills: &[Skill]) -> Vec<ToolSpec> {
     told.collect()
 }
 
-/// A schema whose texts hide nothing from the person who reads them before a model does.
+/// Escapes invisible characters in the texts of a schema, so that the user sees what a model reads.
 fn make_texts_visible(schema: &Value) -> Value {
     match schema {
         Value::Object(fields) => fields
@@ -412,10 +413,10 @@ fn make_texts_visible(schema: &Value) -> Value {
     }
 }
 
-/// What a run left in its folder, or why that is lost.
+/// The files that a run left in its folder, or why they are lost.
 type LeftFiles = Result<Vec<LeftFile>, String>;
 
-/// Keeps what a run left in its folder; else gives why not.
+/// Stores the files that a run left in its folder.
 fn store_left_files(
     workspaces: &Workspaces,
     folder: TempDir,
@@ -428,7 +429,7 @@ fn store_left_files(
     })
 }
 
-/// What a model reads of a run: the envelope, whether it went well or not, and what it left.
+/// The answer to a model: the envelope of the run, and the files that it left.
 fn answer(finished: &FinishedRun, left: &LeftFiles) -> ToolAnswer {
     let envelope = &finished.envelope;
     let mut data = serde_json::to_value(envelope).unwrap_or_else(|_| json!({"success": false}));
@@ -457,7 +458,7 @@ fn approvals_unreadable(error: savoir_engine::StoreError) -> RunError {
     RunError::failed("approvals-unreadable", error)
 }
 
-/// Work that waits, away from those that must not.
+/// Runs blocking work on a thread of its own, so that it does not block the async runtime.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, RunError> + Send + 'static,
 ) -> Result<T, RunError> {

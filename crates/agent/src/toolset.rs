@@ -22,8 +22,8 @@ pub trait Toolset: fmt::Debug + Send + Sync {
         call_guard: CallGuard<'a>,
     ) -> BoxFuture<'a, ToolAnswer>;
 
-    /// Whether it asks a person about calls of which a list cannot say what they do. Calls of all others
-    /// are refused then.
+    /// Whether it asks a person about calls of which a list cannot say what they do. Calls of all
+    /// others are refused then.
     fn asks_about_doubts(&self) -> bool {
         false
     }

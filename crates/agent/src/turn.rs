@@ -1,12 +1,13 @@
-//! One turn of an agent: a person says something, and a model answers, with as many calls of tools in
-//! between as it needs and its limits allow.
+//! Runs one turn of an agent: the user sends a message, and a model answers, with as many tool
+//! calls in between as it needs and its limits allow.
 //!
-//! - [`Agent`] is what stays the same from turn to turn, [`Conversation`] what was said.
-//! - `offer` is what can be called at a moment, `ask` one question to the model, `calls` what comes of
-//!   the calls of one answer, `fork` a skill that is carried out apart.
-//! - [`TurnLimits`] end every turn, and the conversation can go on after each of them.
+//! - [`Agent`] is the configuration that stays the same from turn to turn, [`Conversation`] the
+//!   messages so far.
+//! - `offer` lists the tools that can be called at a moment, `ask` sends one request to the model,
+//!   `calls` executes the tool calls of one answer, `fork` runs a skill in a separate agent.
+//! - [`TurnLimits`] end a turn; the conversation can continue afterwards.
 //!
-//! What a skill allows is held here, for every tool set and in every mode: see
+//! The allow-lists of skills are enforced here, for every tool set and in every mode: see
 //! [`allowed_tools`](super::allowed_tools).
 
 mod ask;
@@ -42,40 +43,40 @@ use savoir_engine::{
 /// A model with tools and skills.
 #[derive(Clone, Debug)]
 pub struct Agent {
-    /// Who answers.
+    /// The models, and the database for usage.
     pub services: Services,
     /// `provider:model` or a model's name; the default if there is none.
     pub model: Option<String>,
     /// Sampling temperature; the provider's own if there is none.
     pub temperature: Option<f64>,
-    /// Whose usage it is.
+    /// The account that is charged for the usage.
     pub user: Option<i64>,
-    /// Where it finds skills.
+    /// The skills that the model can load.
     pub library: Arc<dyn Library>,
-    /// What runs the tools of skills that are in use.
+    /// Runs the tools of skills that are in use.
     pub skill_tools: Option<Arc<SkillTools>>,
     /// All other tools.
     pub tools: Vec<Arc<dyn Toolset>>,
-    /// What ends a turn.
     pub limits: TurnLimits,
-    /// What becomes of skills that are meant to be carried out apart.
+    /// How skills with `context: fork` run.
     pub forks: Forks,
 }
 
-/// What becomes of skills with `context: fork`.
+/// How skills with `context: fork` run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Forks {
-    /// An agent of their own carries them out.
+    /// A separate agent executes them.
     #[default]
     SeparateAgent,
-    /// They are told like all others, with a sentence about it: for runs that nobody trusts.
+    /// They are loaded into the conversation like all others, with a sentence about the difference:
+    /// for runs that trust no skill.
     Inline,
 }
 
 /// How a turn ended.
 #[derive(Debug)]
 pub enum Ended {
-    /// The model had no more to say.
+    /// The model finished its answer.
     Answered,
     /// A limit was reached.
     Limit(Limit),
@@ -95,8 +96,8 @@ impl Ended {
 }
 
 impl Agent {
-    /// Answers, and tells everything but the last event. Whatever happens, also when this future is
-    /// dropped, the conversation can go on.
+    /// Answers a message, and emits all events but the final one. The conversation stays usable
+    /// whatever happens, also when this future is dropped.
     pub async fn turn(
         &self,
         conversation: &mut Conversation,
@@ -118,7 +119,7 @@ impl Agent {
         Ok(ended)
     }
 
-    /// As [`turn`](Self::turn), with the last event.
+    /// Like [`turn`](Self::turn), but also emits the final event.
     pub async fn answer(
         &self,
         conversation: &mut Conversation,
@@ -131,15 +132,15 @@ impl Agent {
     }
 }
 
-/// A turn, or a part of one that is carried out apart.
+/// A turn, or a skill that runs as a fork within one.
 struct TurnRun<'a> {
     agent: &'a Agent,
-    /// What the person wants.
+    /// The message of the user.
     user_message: &'a str,
-    /// A fresh one for each turn: what a skill allowed is over with the turn.
+    /// New for each turn, because the restrictions of a skill end with the turn.
     allowed_tools: Arc<AllowedTools>,
-    /// What holds from beginning to end, whichever skill is loaded: the list of a skill that is carried
-    /// out apart, and those of its caller.
+    /// Allow-lists that apply to the whole run, whichever skills are loaded: the list of a forked
+    /// skill, and those of its caller.
     ceilings: Vec<AllowListSnapshot>,
     is_fork: bool,
     builtin_tools: Arc<BuiltinTools>,
@@ -164,8 +165,8 @@ impl<'a> TurnRun<'a> {
         }
     }
 
-    /// Asks and calls until the model stops or a limit does. Boxed, since a skill that is carried out
-    /// apart is the same again.
+    /// Asks the model and executes its calls until the model or a limit ends the turn. Boxed, since
+    /// a fork calls this function recursively.
     fn run_to_end<'b>(
         &'b self,
         conversation: &'b mut Conversation,
@@ -201,7 +202,7 @@ impl<'a> TurnRun<'a> {
         })
     }
 
-    /// What calls are held to now.
+    /// The allow-lists that calls must satisfy now.
     fn snapshots(&self) -> Vec<AllowListSnapshot> {
         self.ceilings.iter().cloned().chain([self.allowed_tools.snapshot()]).collect()
     }
@@ -220,18 +221,18 @@ fn builtin_tools(
     })
 }
 
-/// What was said last is part of the conversation, and that it was cut short.
+/// Adds the last text to the conversation, with a note that it was cut short.
 fn stopped(conversation: &mut Conversation, text: &str, limit: Limit) -> Ended {
     let gap = if text.is_empty() { "" } else { "\n\n" };
     conversation.say(format!("{text}{gap}(Stopped: {limit}.)"));
     Ended::Limit(limit)
 }
 
-/// Where a run tells what happens.
+/// The destination of the events of a run.
 #[derive(Clone)]
 struct EventOutput {
     out: Emitter,
-    /// The skill that is carried out apart: its words are not part of the answer.
+    /// The skill that runs as a fork: its text is not part of the answer.
     forked_skill: Option<Arc<str>>,
 }
 
@@ -252,7 +253,7 @@ impl EventOutput {
     }
 }
 
-/// The last words of a model in a conversation.
+/// The text of the last message, if the model wrote it.
 fn last_words(messages: &[Message]) -> &str {
     match messages.last() {
         Some(Message::Assistant { text, .. }) => text,

@@ -1,5 +1,6 @@
-//! Folders in which tools run for people who are far away. Each run has its own; what a tool leaves in it is
-//! kept for a while with the record of the run, and only for the one for whom it ran.
+//! Manages the folders in which tools run for remote users. Each run has its own folder; files that
+//! a tool leaves in it are stored for a while with the record of the run, only for the user of the
+//! run.
 
 use std::{
     fs::{self, File},
@@ -12,18 +13,18 @@ use savoir_engine::{Home, StoreError, record::is_id};
 use serde::Serialize;
 use tempfile::TempDir;
 
-/// Folders that are kept for one person; older ones go.
+/// Folders that are stored for one user; older ones are deleted.
 const MAX_KEPT: usize = 50;
-/// Bytes of a folder that is kept.
+/// Maximum size of a stored folder in bytes.
 const MAX_BYTES: u64 = 256 << 20;
-/// Files of a folder that are listed.
+/// Maximum number of files of a folder that are listed.
 const MAX_FILES: usize = 10_000;
-/// Longer than any run.
+/// A time that is longer than any run.
 const DAY: Duration = Duration::from_hours(24);
-/// How the names of folders begin in which a tool may still run.
+/// The prefix of folders in which a tool may still run.
 const RUNNING: &str = "run-";
 
-/// The folders of one person.
+/// The folders of one user.
 #[derive(Clone, Debug)]
 pub struct Workspaces {
     root: PathBuf,
@@ -32,9 +33,9 @@ pub struct Workspaces {
 /// A file that a tool left.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LeftFile {
-    /// Its path in the folder.
+    /// The path in the folder.
     pub path: String,
-    /// How many bytes it has.
+    /// The size in bytes.
     pub size: u64,
 }
 

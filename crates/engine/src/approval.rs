@@ -1,9 +1,9 @@
-//! Whether a person must be asked before a tool runs, in which words, and what was answered.
+//! Decides whether the user must approve a run, renders the question, and stores the answer.
 //!
-//! A [`Request`] says everything that a run would get. [`decide`] holds it against the rules and
-//! against the answer that was kept for the same place, if there is one. An answer is kept for a
-//! [`Fingerprint`]: when the skill, its rights, its programs or its place change, the question
-//! comes again and says what changed. A "no" is never kept.
+//! A [`Request`] lists everything that a run would get. [`decide`] checks it against the rules and
+//! against the approval that is stored for the same path, if there is one. An approval is stored
+//! with a [`Fingerprint`]: when the skill, its permissions, its programs or its path change, the
+//! question is asked again and lists the changes. A "no" is never stored.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -29,24 +29,24 @@ pub use kept::{Approval, Approvals, user_name};
 pub use question::ApprovalQuestion;
 pub use words::{Line, Role, details, plain, quoted, shell_word, shown, why, words};
 
-/// How a skill came here, in the words of gibb.eri.sh.
+/// The origin of a skill, in the terms of gibb.eri.sh.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trust {
-    /// Downloaded, and nobody here has looked at it: asks before every run.
+    /// Downloaded and not reviewed: the user is asked before every run.
     #[default]
     Untrusted,
-    /// Installed from elsewhere, not signed by a trusted key and not from a trusted source. An answer
-    /// is kept, because the dialect does not ask for more.
+    /// Installed from elsewhere, neither signed by a trusted key nor from a trusted source. An
+    /// approval is stored, because the dialect does not ask for more.
     Downloaded,
-    /// Put there by the user.
+    /// Put in place by the user.
     User,
-    /// Came with the program.
+    /// Shipped with the program.
     Bundled,
 }
 
 impl Trust {
-    /// The word in records.
+    /// The name in records.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Untrusted => "untrusted",
@@ -56,7 +56,7 @@ impl Trust {
         }
     }
 
-    /// What is shown above everything else about a skill from elsewhere.
+    /// The warning above the question about a downloaded skill.
     pub fn banner(self) -> Option<&'static str> {
         match self {
             Self::Untrusted | Self::Downloaded => Some(
@@ -67,28 +67,27 @@ impl Trust {
     }
 }
 
-/// A program that a skill runs, as it was found.
+/// A program that a skill runs, as it was found on this machine.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Program {
-    /// The name in the skill.
+    /// The name that the skill uses.
     pub name: String,
-    /// The file that the name leads to.
+    /// The file to which the name resolves.
     pub path: PathBuf,
     /// SHA-256 of the file in hexadecimal digits.
     pub sha256: String,
 }
 
-/// What a tool of the skill runs, its placeholders still in it.
+/// The command of one tool, with placeholders not filled in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Preview {
-    /// The tool.
     pub tool: String,
-    /// The program and its arguments as written; empty if the tool is no command.
+    /// The program and its arguments as written; empty if the tool is not a command.
     pub command: Vec<String>,
 }
 
-/// What a person grants beyond what the skill declares. It belongs to the approval, never to the
-/// skill.
+/// Permissions that the user grants beyond those that the skill declares. They are stored with the
+/// approval, never in the skill.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ExtraGrants {
@@ -113,12 +112,11 @@ pub struct ExtraGrants {
 }
 
 impl ExtraGrants {
-    /// Whether nothing is added.
     pub fn is_empty(&self) -> bool {
         self.lists().into_iter().all(|(_, list)| list.is_empty())
     }
 
-    /// The same without order or repetition.
+    /// A copy with each list sorted and without duplicates.
     #[must_use]
     pub fn sorted(&self) -> Self {
         let mut sorted = self.clone();
@@ -136,7 +134,7 @@ impl ExtraGrants {
         sorted
     }
 
-    /// Both together.
+    /// Merges two sets of grants.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         let join = |one: &[String], other: &[String]| [one, other].concat();
@@ -151,7 +149,7 @@ impl ExtraGrants {
         .sorted()
     }
 
-    /// The nearest permissions of a skill.
+    /// The grants as permissions in the form in which a skill declares them.
     pub fn permissions(&self) -> Vec<Permission> {
         let lists = self.lists().into_iter();
         lists
@@ -159,7 +157,7 @@ impl ExtraGrants {
             .collect()
     }
 
-    /// The lists with what each of them is about.
+    /// The lists, each with its kind.
     pub(crate) fn lists(&self) -> [(Added, &[String]); 6] {
         [
             (Added::Read, &self.read),
@@ -172,7 +170,7 @@ impl ExtraGrants {
     }
 }
 
-/// What one entry of a [`ExtraGrants`] is about.
+/// The kind of one entry of [`ExtraGrants`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Added {
     Read,
@@ -184,7 +182,7 @@ pub(crate) enum Added {
 }
 
 impl Added {
-    /// The option that adds it.
+    /// The command-line option that adds such an entry.
     pub(crate) fn option(self) -> &'static str {
         match self {
             Self::Read => "--allow-read",
@@ -196,7 +194,7 @@ impl Added {
         }
     }
 
-    /// The nearest permission of a skill.
+    /// The entry as a permission in the form in which a skill declares it.
     pub(crate) fn permission(self, entry: &str) -> Permission {
         let (domain, level) = match self {
             Self::Read => (Domain::Filesystem, Level::Read),
@@ -209,68 +207,67 @@ impl Added {
     }
 }
 
-/// Everything that a person must see before a tool, or any tool of a skill, runs.
+/// The content of an approval question about one tool, or about a skill as a whole.
 #[derive(Clone, Debug, Serialize)]
 pub struct Request {
     /// The name of the skill.
     pub skill: String,
-    /// Its version.
     pub version: Option<String>,
-    /// What it says it does.
+    /// The description that the skill contains.
     pub description: String,
-    /// Its folder, or its file if it stands alone; absolute and without links.
+    /// The skill's folder, or its file if it is a single file; absolute and without symlinks.
     pub path: PathBuf,
-    /// The dialect it is written in.
+    /// The dialect that the skill is written in.
     pub dialect: String,
-    /// The tool that would run; none for the skill as a whole.
+    /// The tool that would run; none for a question about the skill as a whole.
     pub tool: Option<String>,
     /// The exact program or function and its arguments; empty for the skill as a whole.
     pub command: Vec<String>,
-    /// What the tools run, for a question about the skill as a whole.
+    /// The commands of the tools, for a question about the skill as a whole.
     pub tools: Vec<Preview>,
-    /// The programs of *all* tools of the skill: an answer is for the skill, so it must not depend
-    /// on which tool asks first.
+    /// The programs of *all* tools of the skill: an approval is for the skill, so it must not
+    /// depend on which tool asks first.
     pub programs: Vec<Program>,
-    /// What the skill declares.
+    /// The permissions that the skill declares.
     pub permissions: Vec<Permission>,
-    /// What its dialect grants without a word, here. It follows from the skill and the place, so an
-    /// answer does not depend on it.
+    /// The permissions that the dialect grants here without declaration. They follow from the skill
+    /// and the working directory, so they are not part of the fingerprint.
     pub unasked: Vec<Permission>,
-    /// What its dialect grants so in other places, if it grants nothing here.
+    /// A description of what the dialect would grant without declaration in other folders, if it
+    /// grants less here.
     pub elsewhere: Option<&'static str>,
-    /// Programs that it may run because its dialect says so, not a permission: those of its tools,
-    /// and in some dialects those that it requires. They are shown as [`programs`](Self::programs);
-    /// the tier decides about them as about `shell:execute`.
+    /// Programs that the skill may run because its dialect allows it, without a permission: those
+    /// of its tools, and in some dialects those that it requires. They are shown as
+    /// [`programs`](Self::programs); the tier treats them like `shell:execute`.
     pub implied: Vec<Permission>,
-    /// Packages that are installed for it, outside its folder.
+    /// Packages that are installed for the skill, outside its folder.
     pub packages: Vec<String>,
-    /// What it asks of the machine and of the model that calls it, as written.
+    /// Requirements of the skill on the machine and on the model that calls it, as written.
     pub needs: Vec<String>,
-    /// What the person adds.
+    /// Permissions that the user adds.
     pub extra: ExtraGrants,
     /// SHA-256 of the content of the skill's folder in hexadecimal digits.
     pub digest: String,
-    /// Its files with the first digits of their SHA-256, to say which of them changed.
+    /// The files of the skill with the first digits of their SHA-256, to report which of them
+    /// changed.
     #[serde(skip)]
     pub files: BTreeMap<String, String>,
-    /// Names of stored secrets that it would get.
+    /// Names of stored secrets that the skill would get.
     pub secrets: Vec<String>,
-    /// How it came here.
     pub trust: Trust,
-    /// How far it is trusted.
     pub tier: Tier,
-    /// Who signed it, in words; nothing if nobody did.
+    /// A phrase that names the signer; none if the skill is unsigned.
     pub signed: Option<String>,
     /// Files that a run can see and the signature does not cover.
     pub uncovered: Vec<String>,
-    /// Whether it says that it changes nothing.
+    /// Whether the skill declares that it changes nothing.
     pub read_only: bool,
-    /// Whether it wants to be asked about each time.
+    /// Whether the skill asks for an approval before every run.
     pub always_ask: bool,
 }
 
 impl Request {
-    /// Everything that the tier decides about: declared or not, it is granted.
+    /// All permissions that the run gets, declared or not. The tier decides about each of them.
     pub(crate) fn granted(&self) -> impl Iterator<Item = &Permission> {
         self.permissions.iter().chain(&self.unasked).chain(&self.implied)
     }

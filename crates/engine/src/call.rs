@@ -1,7 +1,7 @@
 //! Parses and validates the arguments of a tool call.
 //!
-//! A caller is a person who types `name=value`, or a model that sends JSON. Either way all that is
-//! wrong with a call is said at once, since each round with a model costs time and money.
+//! A caller is a user who types `name=value`, or a model that sends JSON. In both cases all errors
+//! of a call are reported at once, since each round with a model costs time and money.
 
 use std::{collections::BTreeMap, error::Error, fmt};
 
@@ -26,58 +26,54 @@ pub type Arguments = Map<String, Value>;
 pub enum CallError {
     /// No tool has this name.
     UnknownTool {
-        /// The name that was given.
+        /// The requested name.
         name: String,
-        /// The tools that there are.
+        /// The names of the existing tools.
         known: Vec<String>,
-        /// The one that was probably meant.
+        /// The most similar existing name.
         near: Option<String>,
     },
     /// Several skills have a tool of this name.
     AmbiguousTool {
-        /// The name that was given.
+        /// The requested name.
         name: String,
-        /// The skills that have it.
+        /// The skills that have such a tool.
         skills: Vec<String>,
     },
     /// The arguments do not fit the tool.
     Arguments {
-        /// The tool.
         tool: String,
-        /// The parameters that it has.
+        /// The names of the tool's parameters.
         known: Vec<String>,
-        /// Everything that is wrong, at least one thing.
+        /// All errors, at least one.
         problems: Vec<Problem>,
     },
 }
 
-/// One thing that is wrong with the arguments of a call.
+/// One error in the arguments of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Problem {
-    /// A required parameter was not given.
+    /// A required parameter is missing.
     Missing {
-        /// The parameter.
         parameter: String,
     },
     /// A value does not have the declared type.
     Invalid {
-        /// The parameter.
         parameter: String,
-        /// Its type.
+        /// The declared type.
         expected: ParameterKind,
     },
-    /// A parameter that takes one value was given several.
+    /// A parameter that takes one value was passed several times.
     Repeated {
-        /// The parameter.
         parameter: String,
-        /// How often it was given.
+        /// How often it was passed.
         times: usize,
     },
     /// The tool has no such parameter.
     Unknown {
-        /// The name that was given.
+        /// The requested name.
         parameter: String,
-        /// The one that was probably meant.
+        /// The most similar existing name.
         near: Option<String>,
     },
 }
@@ -92,7 +88,7 @@ impl Problem {
         }
     }
 
-    /// The parameter at fault.
+    /// The name of the invalid parameter.
     pub fn parameter(&self) -> &str {
         match self {
             Self::Missing { parameter }
@@ -134,7 +130,7 @@ impl CallError {
         }
     }
 
-    /// What is wrong with the arguments; nothing when the tool itself is in question.
+    /// The errors in the arguments; empty if the tool itself was not found.
     pub fn problems(&self) -> &[Problem] {
         match self {
             Self::Arguments { problems, .. } => problems,
@@ -142,7 +138,7 @@ impl CallError {
         }
     }
 
-    /// The way out, in words: what there is instead.
+    /// A hint that lists the valid tools or parameters.
     pub fn hint(&self) -> String {
         match self {
             Self::UnknownTool { known, .. } if known.is_empty() => {
@@ -199,7 +195,7 @@ pub fn tool<'a>(skill: &'a Skill, name: &str) -> Result<&'a Tool, CallError> {
     })
 }
 
-/// Reads what a person typed as `name=value`, by the types that the tool declares.
+/// Parses arguments that a user typed as `name=value`, by the types that the tool declares.
 ///
 /// A list is written as JSON or with commas; when its name is given several times, each text is
 /// one element as it stands.

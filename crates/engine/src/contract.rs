@@ -1,5 +1,5 @@
-//! The permission contract: a run under a wide but watched policy, and the smallest set of
-//! permissions that would have done.
+//! Finds the permissions that a tool really needs: runs it under a wide but observed policy, and
+//! returns the smallest set of permissions that would have sufficed (its contract).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,10 +25,10 @@ use crate::{
     run_environment::RunEnvironment,
 };
 
-/// Folders of the system that say nothing about a skill, or are never shown.
+/// Folders in the root that are irrelevant for a skill, or never visible.
 const NOT_SHOWN: [&str; 5] = ["dev", "proc", "sys", "tmp", "lost+found"];
 
-/// Places that programs look at whether they need them or not.
+/// Paths that programs access whether they need them or not.
 const SYSTEM: [&str; 9] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/proc", "/dev", "/sys", "/tmp"];
 const SYSTEM_FILES: [&str; 13] = [
@@ -47,11 +47,12 @@ const SYSTEM_FILES: [&str; 13] = [
     "/etc/ssl",
 ];
 
-/// Files of one folder that are named one by one; with more, the folder is.
+/// Number of files of one folder that are listed individually; with more, the folder is listed.
 const NAMED_FILES: usize = 2;
 
-/// Widens a plan so that the tool can do nearly everything, and everything is noted. What a person
-/// is asked about says so, and the answer is never kept. What no skill may write to stays protected.
+/// Widens a plan so that the tool can do nearly everything, and every access is observed. The
+/// approval question says so, and the answer is never stored. Paths that no skill may write stay
+/// protected.
 pub fn widen(
     plan: &mut RunPlan,
     loaded_skill: &LoadedSkill,
@@ -66,14 +67,14 @@ pub fn widen(
         .cloned()
         .collect();
     let roots: Vec<PathBuf> = writable.iter().cloned().collect();
-    // What a person opened by its name stays open, such as the repository.
+    // Paths that the user opened by name stay open, such as the repository.
     let opened: Vec<PathBuf> = extra.write.iter().map(PathBuf::from).collect();
     let protected = grant::protect(run_env, loaded_skill.folder.as_deref(), &roots, &opened)?;
     let policy = &mut plan.policy;
     let is_left = |grant: &PathGrant| match grant.access {
         Access::Hidden | Access::Protected | Access::Make => false,
         Access::Private => grant.path != run_env.home,
-        // What is missing can be made in the folder around it.
+        // A missing path can be created in the folder around it.
         Access::Write => grant.path.exists(),
         Access::Read | Access::Execute => true,
     };
@@ -117,7 +118,7 @@ pub fn widen(
     Ok(())
 }
 
-/// A tool with a network sees placeholders of secrets.
+/// Replaces secrets by placeholders, because the widened tool has a network.
 fn mask_secrets(policy: &mut Policy, loaded_skill: &LoadedSkill, run_env: &RunEnvironment) {
     for (name, variable) in &mut policy.environment {
         let is_secret =
@@ -135,7 +136,7 @@ fn top_folders() -> Vec<PathBuf> {
     shown.map(|entry| entry.path()).collect()
 }
 
-/// The smallest set of permissions that would have done, as a skill declares them.
+/// The smallest set of permissions that would have sufficed, as a skill declares them.
 pub fn smallest(
     outcome: &Outcome,
     plan: &Noted,
@@ -160,7 +161,7 @@ pub fn smallest(
         let scope = Some(programs.into_iter().collect::<Vec<_>>().join(","));
         permissions.push(Permission { domain: Domain::Shell, level: Level::Execute, scope });
     }
-    // Variables cannot be seen from outside: what is declared stays.
+    // Reading variables cannot be observed, so the declared permissions for them are included.
     let declared = loaded_skill.skill.permissions.iter();
     permissions.extend(declared.filter(|one| one.domain == Domain::Env).cloned());
     permissions.sort();
@@ -174,14 +175,14 @@ fn needs_programs(skill: &Skill) -> bool {
     !skill.dialect.running().runs_programs || skill.permissions.iter().any(is_list)
 }
 
-/// What of the permissions a skill does not have here.
+/// The permissions that a skill does not have here.
 pub fn unsaid(
     skill: &Skill,
     permissions: &[Permission],
     run_env: &RunEnvironment,
 ) -> Vec<Permission> {
     let has = grant::effective(skill, run_env);
-    // A folder that may be written does not open the repository in it.
+    // A writable folder does not open the repository in it.
     let names_git = |one: &Permission| {
         one.scope.as_ref().is_some_and(|scope| scope.split('/').any(|part| part == ".git"))
     };
@@ -191,7 +192,7 @@ pub fn unsaid(
     permissions.iter().filter(|one| !is_said(one)).cloned().collect()
 }
 
-/// The options that grant permissions to a skill, each after a blank.
+/// The command-line options that grant permissions to a skill, each after a space.
 pub fn options(permissions: &[Permission]) -> String {
     let mut words: Vec<String> = Vec::new();
     for Permission { domain, level, scope } in permissions {
@@ -217,7 +218,7 @@ pub fn options(permissions: &[Permission]) -> String {
     words.concat()
 }
 
-/// What of a plan is needed after it has run.
+/// The data of a plan that is needed after the run, which consumes the plan.
 #[derive(Clone, Debug)]
 pub struct Noted {
     programs: Vec<PathBuf>,
@@ -226,13 +227,14 @@ pub struct Noted {
 }
 
 impl Noted {
-    /// Notes it before the plan runs.
+    /// Copies the data before the plan runs.
     pub fn of(plan: &RunPlan, loaded_skill: &LoadedSkill, home: &Home) -> Self {
         let programs = plan.action.programs().iter().map(|program| program.path.clone()).collect();
         let cache = home.cache();
         let cache = cache.canonicalize().unwrap_or_else(|_| cache.to_owned());
         let own = loaded_skill.folder.iter().cloned().chain([cache]).collect();
-        // What a skill may write unasked it may lose by saying that it only reads.
+        // Write access that the dialect grants without declaration is not assumed, because a skill
+        // loses it if it declares that it only reads.
         let unasked = plan.request.unasked.iter().filter(|one| one.level != Level::Write);
         Self { programs, unasked: unasked.cloned().collect(), own }
     }
@@ -242,14 +244,14 @@ fn file(level: Level, scope: &str) -> Permission {
     Permission { domain: Domain::Filesystem, level, scope: Some(scope.to_owned()) }
 }
 
-/// Files that were read, without those that every run has.
+/// The files that were read, without those that every run may read.
 fn needed_files(outcome: &Outcome, plan: &Noted, run_env: &RunEnvironment) -> Vec<PathBuf> {
     let closure = Closure::of(&plan.programs).unwrap_or_default();
     let folders: Vec<PathBuf> = closure.folders().map(|(path, _)| path.to_owned()).collect();
     let files: BTreeSet<PathBuf> = closure.files().map(|(path, _)| path.to_owned()).collect();
     let links: BTreeSet<PathBuf> = closure.links().map(|(path, _)| path.to_owned()).collect();
     let is_given = |path: &Path| {
-        // Who works in a temporary folder means the files in it.
+        // If the user works in a temporary folder, the files in it count.
         (is_of_the_system(path) && !path.starts_with(&run_env.directory))
             || folders.iter().chain(&plan.own).any(|place| path.starts_with(place))
             || files.contains(path)
@@ -260,7 +262,7 @@ fn needed_files(outcome: &Outcome, plan: &Noted, run_env: &RunEnvironment) -> Ve
     read.cloned().collect()
 }
 
-/// Whether programs look at it whether they need it or not.
+/// Whether programs access a path whether they need it or not.
 pub fn is_of_the_system(path: &Path) -> bool {
     SYSTEM.iter().chain(&SYSTEM_FILES).any(|place| path.starts_with(place))
 }
@@ -270,7 +272,7 @@ fn covered(permissions: &[Permission], path: &Path) -> bool {
     permissions.iter().any(|permission| permission.covers(&wanted))
 }
 
-/// The folders in which something was written, without those that are granted unasked.
+/// The folders in which files were written, without those that are granted without declaration.
 fn folders_of(
     written: &BTreeSet<PathBuf>,
     plan: &Noted,
@@ -281,14 +283,14 @@ fn folders_of(
         !plan.unasked.iter().any(|permission| permission.covers(&wanted))
     });
     let folders = asked.filter_map(|path| {
-        // In a repository, git writes all over its own folder.
+        // In a repository, git writes many files of its own folder.
         let git = path.ancestors().find(|above| above.ends_with(".git"));
         git.or(if path.is_dir() { Some(&**path) } else { path.parent() })
     });
     folders.map(|folder| scope_of(folder, run_env)).collect()
 }
 
-/// Paths as scopes; several files of a folder become the folder.
+/// Paths as scopes of permissions; several files of a folder become the folder.
 fn grouped(files: &[PathBuf], run_env: &RunEnvironment) -> Vec<String> {
     let mut by_folder: BTreeMap<&Path, Vec<&PathBuf>> = BTreeMap::new();
     for path in files {
@@ -304,7 +306,7 @@ fn grouped(files: &[PathBuf], run_env: &RunEnvironment) -> Vec<String> {
     scopes.collect()
 }
 
-/// A path as a skill writes it: from where the user is, from the home, else from the root.
+/// A path as a skill declares it: relative to the working directory, to the home, or absolute.
 fn scope_of(path: &Path, run_env: &RunEnvironment) -> String {
     if let Ok(rest) = path.strip_prefix(&run_env.directory) {
         return match rest.to_string_lossy() {
@@ -333,7 +335,7 @@ fn hosts(outcome: &Outcome) -> Vec<Permission> {
         .collect()
 }
 
-/// Names of programs that were started beside the tool's own and its interpreter.
+/// Names of programs that were started besides the tool's own program and its interpreter.
 fn programs(outcome: &Outcome, plan: &Noted) -> BTreeSet<String> {
     let closure = Closure::of(&plan.programs).unwrap_or_default();
     let known: BTreeSet<PathBuf> = closure.files().map(|(path, _)| path.to_owned()).collect();

@@ -47,8 +47,8 @@ pub struct Envelope {
     pub truncated: bool,
     /// How long it took.
     pub duration_ms: u64,
-    /// What the sandbox denied it, with the options that allow it. The specification does not have this
-    /// field.
+    /// What the sandbox denied it, with the options that allow it. The specification does not have
+    /// this field.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub denied: Vec<Denial>,
 }

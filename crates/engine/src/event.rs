@@ -1,8 +1,8 @@
-//! Events of runs, streamed to clients while the run happens.
+//! Defines the events that a run streams to clients.
 //!
-//! There is one type of event for prompts, conversations and workflows. Doors only render it: as
-//! server-sent events, on a terminal, as JSON. The order of events is decided where a run is, and
-//! nowhere else.
+//! Prompts, conversations and workflows share one event type. Clients (server-sent events,
+//! terminal, JSON) only render the events; the code that executes the run alone decides their
+//! order.
 
 use std::{
     io,
@@ -14,74 +14,64 @@ use serde_json::{Map, Value, ser::Formatter};
 use thiserror::Error;
 use tokio::sync::mpsc;
 
-/// Something that happened.
+/// One event of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// What the run is about to do, or has done.
+    /// A step that the run is about to do, or has done.
     Thought(Thought),
     /// A piece of an answer.
     Token {
         /// The node of a workflow that answers.
         node: Option<Arc<str>>,
-        /// The words.
         content: String,
     },
-    /// Where an answer comes from.
+    /// The sources of an answer.
     Citation {
         /// The node of a workflow that searched.
         node: Option<Arc<str>>,
-        /// All that was found.
+        /// All passages that were found.
         sources: Vec<CitedSource>,
     },
     /// The run failed.
     Error {
-        /// Why, for people.
+        /// The reason, as a sentence.
         message: String,
     },
     /// The last event of a run.
     Done(Done),
-    /// A workflow begins or goes on.
+    /// A workflow starts or resumes.
     WorkflowStart {
-        /// Which one.
         workflow_id: String,
-        /// Its name.
         workflow_name: String,
-        /// This run of it.
+        /// The id of this run of the workflow.
         execution_id: String,
-        /// Whether it goes on where it stopped.
+        /// Whether the run resumes from a checkpoint.
         resumed: bool,
     },
-    /// A node begins.
+    /// A node starts.
     NodeStart {
-        /// Which one.
         node_id: String,
-        /// What it is.
+        /// The type of the node, such as `llm`.
         node_type: &'static str,
     },
     /// A node is done.
     NodeComplete {
-        /// Which one.
         node_id: String,
-        /// What came of it.
         output: Value,
-        /// The status of the answer, for a node that asked a server.
+        /// The HTTP status, for a node that sent a request.
         status_code: Option<u16>,
     },
     /// A node failed.
     NodeError {
-        /// Which one.
         node_id: String,
-        /// Why.
         error: String,
     },
     /// A workflow failed.
     WorkflowError {
-        /// Why.
         error: String,
     },
     /// A workflow is done.
     WorkflowComplete {
-        /// What came of it.
         final_output: Value,
     },
 }
@@ -89,30 +79,27 @@ pub enum Event {
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Done {
-    /// Well.
     Success {
-        /// For people.
         message: &'static str,
     },
-    /// Not well.
     Error {
-        /// Why, for people.
+        /// The reason, as a sentence.
         message: String,
     },
-    /// A workflow ended, well or not: the events before tell.
+    /// A workflow ended; earlier events say whether it failed.
     Complete,
 }
 
-/// A step of a run.
+/// A step of a run, shown to the user as progress.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Thought {
-    /// What it is about: `validation`, `retrieval`, …
+    /// The kind of step: `validation`, `retrieval`, …
     topic: &'static str,
     /// The node of a workflow in which it happens.
     node: Option<Arc<str>>,
-    /// Whether clients look for the topic under `type_detail`.
+    /// Whether the topic is serialized as `type_detail` instead of `type`.
     detail: bool,
-    /// Everything else, in order.
+    /// The other members of the JSON object, in order.
     members: Map<String, Value>,
 }
 
@@ -134,17 +121,15 @@ impl Thought {
         self
     }
 
-    /// The topic.
     pub fn topic(&self) -> &'static str {
         self.topic
     }
 
-    /// A member.
     pub fn member(&self, key: &str) -> Option<&Value> {
         self.members.get(key)
     }
 
-    /// As a conversation tells a step of a workflow: the topic under `type`.
+    /// Serializes the topic as `type`, as conversations expect it for a step of a workflow.
     #[must_use]
     pub fn in_conversation(mut self) -> Self {
         self.detail = false;
@@ -174,16 +159,16 @@ impl Serialize for Thought {
     }
 }
 
-/// A passage that an answer rests on.
+/// A passage that an answer is based on.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CitedSource {
-    /// The document.
+    /// The id of the document.
     pub doc_id: String,
-    /// The place in the document.
+    /// The index of the passage in the document.
     pub chunk_index: u64,
-    /// How well it fits.
+    /// The relevance of the passage.
     pub score: f64,
-    /// The words, cut short.
+    /// The beginning of the passage.
     pub text: String,
 }
 
@@ -198,7 +183,7 @@ impl Event {
         Self::Done(Done::Error { message: message.into() })
     }
 
-    /// The word after `event:`.
+    /// The name in a server-sent event, after `event:`.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Thought(_) => "thought",
@@ -215,17 +200,17 @@ impl Event {
         }
     }
 
-    /// The members, in the order of the contract.
+    /// The event as a JSON object, with the members in the order of the API contract.
     pub fn data(&self) -> Value {
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// The event as the lines of a stream of server-sent events.
+    /// The event as the text of a server-sent event.
     pub fn to_sse(&self) -> String {
         sse(self.name(), self)
     }
 
-    /// The same event, as one of a node of a workflow.
+    /// Marks the event as one of a workflow node.
     fn of_node(self, id: &Arc<str>) -> Self {
         let node = Some(Arc::clone(id));
         match self {
@@ -299,11 +284,11 @@ impl Serialize for Event {
     }
 }
 
-/// One event of a stream of server-sent events: a blank after each comma and colon, all on one line.
+/// Formats a server-sent event: the JSON is on one line, with a space after each comma and colon.
 pub fn sse(name: &str, data: &impl Serialize) -> String {
     let mut bytes = format!("event: {name}\ndata: ").into_bytes();
     let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, Spaced);
-    // Only a map with keys that are no text, or a writer that fails, makes this fail.
+    // Serialization fails only for a map whose keys are not strings.
     if data.serialize(&mut serializer).is_err() {
         tracing::error!(event = name, "an event cannot be written as JSON");
     }
@@ -311,7 +296,8 @@ pub fn sse(name: &str, data: &impl Serialize) -> String {
     String::from_utf8(bytes).unwrap_or_default()
 }
 
-/// JSON as clients of the original see it.
+/// A JSON formatter that puts a space after each comma and colon, as clients of the original API
+/// expect.
 struct Spaced;
 
 impl Formatter for Spaced {
@@ -336,12 +322,12 @@ impl Formatter for Spaced {
     }
 }
 
-/// Nobody listens any more: the run is to end.
+/// The error when the listener is gone, so that the run should end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("nobody listens any more")]
 pub struct Gone;
 
-/// Where a run tells what happens. Clones tell the same listener.
+/// Sends the events of a run to its listener. Clones send to the same listener.
 #[derive(Clone, Debug)]
 pub struct Emitter {
     sender: mpsc::Sender<Event>,
@@ -349,12 +335,11 @@ pub struct Emitter {
     transcript: Option<Transcript>,
 }
 
-/// What was answered so far, for one who must know it also when the run is cut short.
+/// The answer so far, for a caller that needs it even when the run is cancelled.
 #[derive(Clone, Debug, Default)]
 pub struct Transcript(Arc<Mutex<String>>);
 
 impl Transcript {
-    /// The words so far.
     pub fn text(&self) -> String {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -364,33 +349,34 @@ impl Transcript {
     }
 }
 
-/// Events that wait for a listener. A slow listener makes the run wait, not the memory grow.
+/// Events that are buffered for a listener. A slow listener makes the run wait, instead of using
+/// more memory.
 const WAITING: usize = 16;
 
 impl Emitter {
-    /// An emitter and the place where its events arrive.
+    /// Creates an emitter and the receiver of its events.
     pub fn channel() -> (Self, mpsc::Receiver<Event>) {
         let (sender, receiver) = mpsc::channel(WAITING);
         (Self { sender, node: None, transcript: None }, receiver)
     }
 
-    /// The same listener; thoughts, tokens and citations are those of a node, and errors are left
-    /// to the workflow.
+    /// An emitter for one node of a workflow: thoughts, tokens and citations carry the id of the
+    /// node, and errors are not sent, because the workflow reports them.
     #[must_use]
     pub fn for_node(&self, id: &str) -> Self {
         Self { node: Some(id.into()), ..self.clone() }
     }
 
-    /// The same listener; tokens are written down, too.
+    /// An emitter that also writes its tokens into a transcript.
     pub fn with_transcript(&self) -> (Self, Transcript) {
         let transcript = Transcript::default();
         (Self { transcript: Some(transcript.clone()), ..self.clone() }, transcript)
     }
 
-    /// Tells an event, and waits until there is room for it.
+    /// Sends an event; waits until the buffer has room.
     pub async fn emit(&self, event: impl Into<Event>) -> Result<(), Gone> {
         let event = match (event.into(), &self.node) {
-            // What fails in a node is told by the workflow, as the error of the node.
+            // The workflow reports an error in a node as `NodeError`.
             (Event::Error { .. }, Some(_)) => return Ok(()),
             (event, Some(node)) => event.of_node(node),
             (event, None) => event,
@@ -401,7 +387,7 @@ impl Emitter {
         self.sender.send(event).await.map_err(|_| Gone)
     }
 
-    /// Waits until nobody listens.
+    /// Waits until the listener is gone.
     pub async fn gone(&self) {
         self.sender.closed().await;
     }

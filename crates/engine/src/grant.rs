@@ -1,7 +1,10 @@
-//! From permissions to a sandbox policy. What cannot be enforced is refused, never ignored.
+//! Turns permissions into a sandbox policy. A permission that cannot be enforced is refused, never
+//! ignored.
 //!
-//! - [`unasked`] is what a dialect grants without a word, [`effective`] all that counts.
+//! - [`unasked`] returns the permissions that a dialect grants without declaration or question;
+//!   [`effective`] returns these together with the declared ones.
 //! - `files`, `hosts`, `variables` and `programs` each turn one domain into a part of the policy.
+//! - `protected_paths` and `git` list files that other programs execute or obey.
 
 mod files;
 mod git;
@@ -30,15 +33,14 @@ pub use self::variables::is_variable_name;
 pub(crate) use self::variables::{Visible, is_never, is_secret, visible_secrets};
 use crate::{approval::ExtraGrants, loaded_skill::HISTORY, run_environment::RunEnvironment};
 
-/// A permission that is not granted, and why.
+/// A permission that is not granted, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{permission}` cannot be granted: {reason}")]
 pub struct Refusal {
-    /// As declared.
+    /// The permission as the skill declares it.
     pub permission: String,
-    /// Why.
     pub reason: String,
-    /// What can be done about it.
+    /// What the user can do about it.
     pub hint: String,
 }
 
@@ -48,42 +50,43 @@ impl Refusal {
     }
 }
 
-/// What a run is granted, before it becomes a policy.
+/// Everything that a run is granted, from which [`Grants::policy`] builds the policy.
 #[derive(Clone, Debug)]
 pub struct Grants<'a> {
-    /// What the skill declares and what its dialect implies.
+    /// The permissions that the skill declares and those that its dialect implies.
     pub permissions: &'a [Permission],
-    /// What a person adds.
+    /// Permissions that the user adds.
     pub extra: &'a ExtraGrants,
-    /// Where it happens.
+    /// The folder, repository, home and variables of the user who starts the run.
     pub run_env: &'a RunEnvironment,
-    /// The skill's folder or file, as approvals have it.
+    /// The skill's folder or file, with the path under which approvals are stored.
     pub skill: &'a Path,
-    /// The skill's folder, which can be read.
+    /// The skill's folder, which the run may read; none if the skill is a single file.
     pub folder: Option<&'a Path>,
-    /// Folders and files that the run needs itself.
+    /// Files and folders that the run itself needs for reading, such as an interpreter.
     pub support: &'a [PathBuf],
     /// How far the skill is trusted.
     pub tier: Tier,
-    /// Programs by path.
+    /// Paths of programs that the run may start.
     pub programs: &'a [PathBuf],
-    /// Whether its dialect lets it start the programs of the system.
+    /// Whether the skill's dialect allows it to start the programs of the system.
     pub runs_programs: bool,
     /// Names of variables that the skill requires.
     pub variables: &'a [String],
-    /// Variables that the run sets itself.
+    /// Environment variables that the run itself sets.
     pub own_variables: &'a [(String, String)],
-    /// Where it starts.
+    /// The working directory of the tool.
     pub directory: &'a Path,
 }
 
-/// What the dialect of a skill grants without a word, here.
+/// Returns the file permissions that the dialect of a skill grants without declaration or question,
+/// in the folder or repository of `run_env`.
 pub fn unasked(skill: &Skill, run_env: &RunEnvironment) -> Vec<Permission> {
     let grant = |level, path: &Path| {
         let scope = Some(format!("{}/**", path.display()));
         Permission { domain: Domain::Filesystem, level, scope }
     };
-    // Nobody gets a whole home or machine without a word, whatever is kept in a repository.
+    // The whole home or the root is never granted this way, even if it is a repository.
     let is_part = |path: &&PathBuf| **path != run_env.home && path.parent().is_some();
     let mut permissions = Vec::new();
     if wants_no_files(skill) {
@@ -110,20 +113,20 @@ pub fn unasked(skill: &Skill, run_env: &RunEnvironment) -> Vec<Permission> {
     permissions
 }
 
-/// Whether a skill says that it touches no files: `filesystem: false`, `filesystem:none`.
+/// Whether a skill declares that it touches no files: `filesystem: false`, `filesystem:none`.
 fn wants_no_files(skill: &Skill) -> bool {
     let mut files = skill.permissions.iter().filter(|entry| entry.domain == Domain::Filesystem);
     files.any(|entry| entry.level == Level::None)
 }
 
-/// What the dialect of a skill grants without a word in other places than this one, where it grants
-/// nothing so: an answer holds in all of them.
+/// Describes what the dialect would grant without a question in other folders, if it grants less or
+/// nothing in this one. The question shows it, because an approval is valid in all folders.
 pub fn elsewhere(skill: &Skill, run_env: &RunEnvironment) -> Option<&'static str> {
     if wants_no_files(skill) {
         return None;
     }
     let files = skill.dialect.running().files;
-    // Outside a repository, the folder can only be read.
+    // Outside a repository, the folder can only be read, so the description is needed there.
     let is_all = run_env.repository.is_some() || files != DefaultFileAccess::Repository;
     if is_all && !unasked(skill, run_env).is_empty() {
         return None;
@@ -140,13 +143,13 @@ pub fn elsewhere(skill: &Skill, run_env: &RunEnvironment) -> Option<&'static str
     }
 }
 
-/// The permissions that count: those of the skill, and those that its dialect grants unasked.
+/// The permissions that a run has: those that the skill declares, and those of [`unasked`].
 pub fn effective(skill: &Skill, run_env: &RunEnvironment) -> Vec<Permission> {
     skill.permissions.iter().cloned().chain(unasked(skill, run_env)).collect()
 }
 
 impl Grants<'_> {
-    /// The policy that holds exactly this.
+    /// Builds the policy that allows exactly these grants.
     pub fn policy(&self, limits: Limits, watch: Watch) -> Result<Policy, Refusal> {
         for permission in self.permissions {
             check_domain(permission)?;
@@ -186,13 +189,14 @@ impl Grants<'_> {
         Ok(policy)
     }
 
-    /// What other programs obey here, without what was granted by its name.
+    /// Files that other programs execute or obey here, without those that are granted by name.
     pub(crate) fn protected(&self) -> ProtectedPaths {
         ProtectedPaths::of(self.run_env).opening(files::named_for_writing(self))
     }
 
-    /// The history of version control in the skill's folder does not count for an approval, so it
-    /// is not shown either, unless the folder is the user's own working ground.
+    /// Hides the version control history in the skill's folder. An approval does not cover the
+    /// history, so a run must not read it, unless the user also granted the folder as a place to
+    /// work in.
     fn history(&self, granted: &[PathBuf]) -> Vec<PathGrant> {
         let own = self.folder.filter(|folder| !granted.iter().any(|path| folder.starts_with(path)));
         let places = own.into_iter().flat_map(|folder| HISTORY.map(|name| folder.join(name)));
@@ -200,16 +204,18 @@ impl Grants<'_> {
         there.map(PathGrant::private).collect()
     }
 
-    /// The home of the run, where writing is allowed and nothing is kept. If the user is in the
-    /// home, a tool would lose what it writes there, so it gets another one.
+    /// The home of the run: an empty writable folder that is deleted afterwards. If the user's
+    /// working directory is the home, a tool would lose what it writes there, so the run gets
+    /// another path.
     fn private_home(&self) -> &Path {
         let RunEnvironment { directory, home, .. } = self.run_env;
         if directory == home { Path::new("/tmp/home") } else { home }
     }
 
-    /// What every run has: its own temporary folder and home, the skill, and what runs it.
+    /// The grants of every run: its own temporary folder and home, the skill, and the files that it
+    /// needs to start.
     fn base_paths(&self) -> Vec<PathGrant> {
-        // Processes that share memory need the second one.
+        // `/dev/shm` is for processes that share memory.
         let mut paths = vec![PathGrant::private("/tmp"), PathGrant::private("/dev/shm")];
         let home = self.private_home();
         if home.parent().is_some() {
@@ -222,22 +228,21 @@ impl Grants<'_> {
     }
 }
 
-/// Whoever is granted the home or the temporary folder as a whole does not get an empty one in its
-/// place.
+/// Removes the private, empty folder where a run is granted the real home or temporary folder.
 fn uncover(paths: &mut Vec<PathGrant>) {
     let is_shown = |grant: &&PathGrant| matches!(grant.access, Access::Read | Access::Write);
     let shown: Vec<PathBuf> =
         paths.iter().filter(is_shown).map(|grant| grant.path.clone()).collect();
     paths.retain(|grant| {
-        // A folder that does not exist cannot be mounted below a folder of the host.
+        // A folder that does not exist on the host cannot be mounted below a granted folder.
         let has_place = || !shown.iter().any(|shown| grant.path.starts_with(shown));
         grant.access != Access::Private
             || !shown.contains(&grant.path) && (grant.path.is_dir() || has_place())
     });
 }
 
-/// What can be read and lies in something that can be written can be written, too: the folder that the user is
-/// in may lie in a repository that was granted.
+/// Removes read grants below write grants, so that they do not make a part of a writable folder
+/// read-only: the user's working directory may be in a repository that was granted for writing.
 fn drop_weaker(paths: &mut Vec<PathGrant>) {
     let strong: Vec<PathGrant> =
         paths.iter().filter(|grant| grant.access != Access::Read).cloned().collect();
@@ -249,7 +254,7 @@ fn drop_weaker(paths: &mut Vec<PathGrant>) {
     });
 }
 
-/// Domains that a sandbox cannot hold.
+/// Refuses permissions with an invalid scope, and domains that a sandbox cannot enforce.
 fn check_domain(permission: &Permission) -> Result<(), Refusal> {
     if permission.level == Level::None {
         return Ok(());
@@ -264,7 +269,7 @@ fn check_domain(permission: &Permission) -> Result<(), Refusal> {
     }
 }
 
-/// Whether nothing but a person's signature stands behind the skill.
+/// Whether a skill is in the lowest tier, which unsigned skills have.
 fn is_unproven(tier: Tier) -> bool {
     tier == Tier::Experimental
 }

@@ -8,7 +8,7 @@ use std::{
 
 use crate::store::{self, StoreError};
 
-/// The folders of Savoir. They are made when something is first kept in them.
+/// The data and cache folders of Savoir. They are created when something is first stored in them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Home {
     data: PathBuf,
@@ -21,7 +21,7 @@ impl Home {
         Self::from_variables(|name| env::var_os(name), env::home_dir())
     }
 
-    /// Everything below one folder.
+    /// Both folders below one root.
     pub fn at(root: &Path) -> Self {
         Self { data: root.join("data"), cache: root.join("cache") }
     }
@@ -39,7 +39,7 @@ impl Home {
         }
         let home = home.filter(|home| home.is_absolute());
         let base = |name: &str, below_home: &str| {
-            // The XDG specification has relative paths ignored.
+            // The XDG specification says that relative paths are ignored.
             let set = variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
             set.or_else(|| Some(home.as_ref()?.join(below_home)))
                 .map(|base| base.join("savoir"))
@@ -51,28 +51,29 @@ impl Home {
         })
     }
 
-    /// What must not be lost: approvals, records, installed skills.
+    /// The folder for data that must not be lost: approvals, records, installed skills.
     pub fn data(&self) -> &Path {
         &self.data
     }
 
-    /// What can be made again.
+    /// The folder for data that can be created again.
     pub fn cache(&self) -> &Path {
         &self.cache
     }
 
-    /// A folder of [`data`](Self::data), made if it is not there; an empty name is the folder itself.
+    /// Returns a folder of [`data`](Self::data), and creates it if necessary; an empty name is the
+    /// folder itself.
     pub fn data_folder(&self, name: &str) -> Result<PathBuf, StoreError> {
         made(&self.data, name)
     }
 
-    /// A folder of [`cache`](Self::cache), made if it is not there.
+    /// Returns a folder of [`cache`](Self::cache), and creates it if necessary.
     pub fn cache_folder(&self, name: &str) -> Result<PathBuf, StoreError> {
         made(&self.cache, name)
     }
 }
 
-/// Makes the outer folder first, so that both are looked at.
+/// Creates the outer folder first, so that the permissions of both are checked.
 fn made(base: &Path, name: &str) -> Result<PathBuf, StoreError> {
     store::make_folder(base)?;
     if name.is_empty() {

@@ -2,24 +2,29 @@
 //!
 //! Modules, in the order in which a call passes through them:
 //!
-//! - [`loaded_skill`] is a skill on disk with its digest; [`run_environment`] is where the run happens.
-//! - [`manifest`] tells a model or another program which tools there are, in its own format.
-//! - [`call`] turns what a caller gives into arguments that a tool accepts, or says what is wrong.
-//! - [`requirements`] finds out what a skill needs and this machine does not have; [`structured`]
-//!   prepares a skill of skillrt, and validates its answer against its schema.
-//! - [`grant`] turns permissions into a sandbox policy, and refuses what cannot be enforced.
-//! - [`approval`] decides whether the user must be asked, renders the question, and stores the answers.
-//! - [`run`] puts all of this together, and runs it in the sandbox; [`python`] hosts Python tools.
-//! - [`event`] streams what happens in a run; [`services`] are the models and the
-//!   knowledge that a run may ask, and [`skill_lookup`] is where it finds skills.
-//! - [`prompt`] runs a skill that is a prompt; [`workflow`] runs a graph of models, skills, searches,
-//!   requests and code.
-//! - [`knowledge`] makes documents into passages that can be found.
-//! - [`contract`] finds out which permissions a tool really needs.
-//! - [`envelope`] is the result of a tool; [`record`] stores what was run and how it ended, below
-//!   [`home`].
+//! - [`loaded_skill`] reads a skill from disk and computes its digest; [`run_environment`]
+//!   describes the folder, repository, home and variables of the user who starts the run.
+//! - [`manifest`] lists the tools of a skill in the format that a model or another program expects.
+//! - [`call`] turns the input of a caller into arguments that a tool accepts, or reports what is
+//!   wrong with the input.
+//! - [`requirements`] reports what a skill needs and this machine lacks; [`structured`] prepares
+//!   skills in the skillrt format, and validates their answers against their schema.
+//! - [`grant`] turns permissions into a sandbox policy, and refuses permissions that the sandbox
+//!   cannot enforce.
+//! - [`approval`] decides whether the user must be asked, renders the question, and stores the
+//!   answers.
+//! - [`run`] plans a run and executes it in the sandbox; [`python`] hosts Python tools;
+//!   [`protection`] keeps a run from changing files that other programs execute or obey.
+//! - [`event`] defines the events that a run streams; [`services`] defines the models and the
+//!   knowledge that a run may query; [`skill_lookup`] finds skills for a run.
+//! - [`prompt`] runs skills that are only a prompt; [`workflow`] runs graphs of models, skills,
+//!   searches, requests and code.
+//! - [`knowledge`] splits documents into passages and makes them searchable.
+//! - [`contract`] observes which permissions a tool really needs.
+//! - [`envelope`] is the result of a tool; [`record`] stores which tool ran and how the run ended.
+//!   Records are files below [`home`].
 //!
-//! Nothing here prints; callers such as the binary `savoir` do.
+//! This crate never prints; its callers, such as the binary `savoir`, do.
 
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,8 @@
-//! [`LoadedSkill`]: a skill on disk, with its origin and its signers.
+//! Loads a skill from disk, with its origin and its signers ([`LoadedSkill`]).
 //!
-//! What is verified is what runs: SKILL.md as it was read, the files that signatures cover and the
-//! digest that an approval is kept for are the same bytes, or there is no subject; and a run looks
-//! at the digest once more before it starts.
+//! The verified bytes are the bytes that run: the parsed SKILL.md, the files that signatures cover
+//! and the digest that an approval covers are read consistently, or loading fails; and a run
+//! compares the digest once more before it starts.
 
 mod content;
 #[cfg(test)]
@@ -31,30 +31,28 @@ use self::content::{Content, Held};
 pub use self::vouching::Signers;
 use crate::{approval::Trust, error::RunError};
 
-/// Folders in which version control keeps its history. In the root of a skill they do not count, and
-/// a run does not see them.
+/// Folders of version control. In the root of a skill they are not part of its content, and a run
+/// does not see them.
 pub(crate) const HISTORY: [&str; 3] = [".git", ".hg", ".svn"];
 
-/// A skill on disk.
+/// A skill on disk, with its digest, origin and signers.
 #[derive(Clone, Debug)]
 pub struct LoadedSkill {
-    /// What it says.
+    /// The parsed SKILL.md.
     pub skill: Skill,
-    /// Its SKILL.md.
+    /// The path of its SKILL.md.
     pub file: PathBuf,
-    /// Its folder; a lone file has none.
+    /// The folder of the skill; none if the skill is a single file.
     pub folder: Option<PathBuf>,
-    /// SHA-256 over every file of it.
+    /// SHA-256 over all files of the skill.
     pub digest: String,
-    /// Its files with the first digits of their SHA-256; empty if they are too many.
+    /// The files of the skill with the first digits of their SHA-256; empty if there are too many.
     pub files: BTreeMap<String, String>,
-    /// How it came here.
     pub trust: Trust,
-    /// How far it is trusted.
     pub tier: Tier,
-    /// Who vouches for it, and for what of it.
+    /// The signers, and the files that their signatures do not cover.
     pub vouching: Signers,
-    /// Whether its Python tools are what it declares, before any of them runs.
+    /// Whether the Python tools match the declarations, checked without running them.
     pub source: Result<(), SourceError>,
 }
 
@@ -64,47 +62,44 @@ pub enum LoadSkillError {
     /// A file cannot be read.
     #[error("{}: {source}", path.display())]
     Unreadable {
-        /// Which one.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// What it says is in a folder that does not count for an approval.
+    /// The SKILL.md is in a folder of version control, which is not part of the content.
     #[error("{} is in the history of version control", path.display())]
     History {
-        /// Its SKILL.md.
+        /// The path of its SKILL.md.
         path: PathBuf,
     },
-    /// It has more than anyone can judge.
+    /// The skill has more files or bytes than a user can review.
     #[error("{} has more than {what}, which is too much to approve", path.display())]
     TooLarge {
         /// The skill's folder.
         path: PathBuf,
-        /// What there is too much of.
+        /// The limit that is exceeded.
         what: String,
     },
-    /// It is not the same any more as it was a moment ago.
+    /// The skill changed while it was read.
     #[error("{} changed while it was read", path.display())]
     Changed {
-        /// What changed.
+        /// The file that changed.
         path: PathBuf,
     },
-    /// It is signed, and its files cannot be those of a skill.
+    /// The skill is signed, but its files are not a valid package.
     #[error("{}: {error}", path.display())]
     Unfit {
         /// The skill's folder.
         path: PathBuf,
-        /// Why not.
         error: TreeError,
     },
-    /// It is signed, and the signature is wrong.
+    /// The skill is signed, and the signature is wrong.
     #[error("`{name}`: {error}")]
     Signature {
-        /// The skill.
+        /// The name of the skill.
         name: String,
-        /// Its folder.
+        /// The skill's folder.
         path: PathBuf,
-        /// What is wrong with it.
         error: Box<SignatureError>,
     },
 }
@@ -124,8 +119,8 @@ impl LoadSkillError {
 }
 
 impl LoadedSkill {
-    /// A skill whose file was read. The folder around the file belongs to it if there is one. Its
-    /// signatures count as far as their keys are trusted; a wrong one is an error.
+    /// Loads a skill whose SKILL.md was parsed, with the folder around the file if there is one.
+    /// Signatures are used as far as their keys are trusted; a wrong signature is an error.
     pub fn new(
         reading: &Reading,
         file: &Path,
@@ -153,7 +148,8 @@ impl LoadedSkill {
         Ok(Self { skill, file, folder, digest, files, trust, tier, vouching, source })
     }
 
-    /// Refuses what is not the same any more: whoever agreed, or signed, did so for other bytes.
+    /// Fails if the files changed since loading: the user approved, or the author signed, other
+    /// bytes.
     pub(crate) fn refuse_changed(&self) -> Result<(), RunError> {
         match content::digest(self.path()) {
             Ok(digest) if digest == self.digest => Ok(()),
@@ -162,19 +158,19 @@ impl LoadedSkill {
         }
     }
 
-    /// The folder, or the file of a skill without one.
+    /// The folder, or the file of a skill without a folder.
     pub fn path(&self) -> &Path {
         self.folder.as_deref().unwrap_or(&self.file)
     }
 }
 
-/// All files of a skill that is signed, read once.
+/// Reads all files of a signed skill once; none if the skill is unsigned.
 fn signed_files(folder: &Path) -> Option<Result<Tree, LoadSkillError>> {
     let unfit = |error| LoadSkillError::Unfit { path: folder.to_owned(), error };
     trust::is_signed(folder).then(|| Tree::read(folder).map_err(unfit))
 }
 
-/// What the signatures among the files say.
+/// Verifies the signatures among the files.
 fn vouching(
     skill: &Skill,
     folder: &Path,
@@ -193,12 +189,12 @@ fn vouching(
     Ok(Signers { attestation, uncovered })
 }
 
-/// Why the Python tools of a skill are not what it declares.
+/// The differences between the Python tools of a skill and its declarations.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}", .0.join("; "))]
 pub struct SourceError(pub Vec<String>);
 
-/// Holds the declarations against `tools.py`. Each difference names both places.
+/// Compares the declarations with `tools.py`. Each difference names both places.
 fn hold_source(reading: &Reading, folder: Option<&Path>) -> Result<(), SourceError> {
     let is_python = |tool: &savoir_skill::skill::Tool| matches!(tool.runner, Runner::Python { .. });
     if !reading.skill.tools.iter().any(is_python) {

@@ -55,8 +55,8 @@ pub struct ToolPolicy {
 /// The modes of gibb.eri.sh; in the first one, nothing particular is done.
 pub const MODES: [&str; 4] = ["Global", "Dev", "Meeting", "Writer"];
 
-/// A mode that somebody wrote, in capital letters or not; the first one if nobody did. The error says
-/// which there are.
+/// A mode that somebody wrote, in capital letters or not; the first one if nobody did. The error
+/// says which there are.
 pub fn mode(written: Option<&str>) -> Result<&'static str, String> {
     let Some(written) = written else { return Ok(MODES[0]) };
     let known = MODES.into_iter().find(|mode| mode.eq_ignore_ascii_case(written));

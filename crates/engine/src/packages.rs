@@ -1,10 +1,11 @@
-//! Packages that the scripts of a skill need: which ones they are, and how they are made ready.
+//! Reads which packages the scripts of a skill need, and installs them.
 //!
-//! - [`inline`] reads the metadata of PEP 723 in a script, [`requirements_file`] a
-//!   `requirements.txt` and [`npm`] a `package.json`. All three accept only packages of the index:
-//!   a skill cannot choose another place that code comes from.
-//! - [`node`] installs npm packages; Python packages are [`python::environment`](crate::python::environment).
-//! - [`snapshot`] notices changed files, [`versions`] remembers the versions of interpreters.
+//! - [`inline`] reads the PEP 723 metadata in a script, [`requirements_file`] a `requirements.txt`
+//!   and [`npm`] a `package.json`. All three accept only packages of the index: a skill cannot
+//!   choose another source of code.
+//! - [`node`] installs npm packages; [`python::environment`](crate::python::environment) installs
+//!   Python packages.
+//! - [`snapshot`] detects changed files, [`versions`] caches the versions of interpreters.
 //! - [`host_path`] finds the programs that install packages.
 
 pub(crate) mod host_path;

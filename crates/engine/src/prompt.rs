@@ -31,8 +31,8 @@ pub struct PromptRun<'a> {
     pub model: Option<&'a str>,
     /// Who runs it.
     pub user: Option<i64>,
-    /// Whether the answer must be what the skill promises. Only where the one who waits can end it: a
-    /// schema can be written so that nobody lives to see it checked.
+    /// Whether the answer must be what the skill promises. Only where the one who waits can end it:
+    /// a schema can be written so that nobody lives to see it checked.
     pub held_to_outputs: bool,
 }
 

@@ -1,6 +1,7 @@
-//! What other programs execute or obey stays as it is, in every folder that a program may write to:
-//! hooks and settings of git, instructions and settings of agents and editors, and the like. A run of a
-//! skill and a command of a chat are held to the same list.
+//! Keeps programs from changing protected files in the folders that they may write to. Protected
+//! files are those that other programs execute or obey: hooks and settings of git, instructions and
+//! settings of agents and editors, and the like. Runs of skills and commands of a chat use the same
+//! list.
 
 mod folder;
 mod look;
@@ -17,10 +18,11 @@ use savoir_sandbox::{Access, PathGrant, Policy, PutAside};
 pub use self::look::{Baseline, Before, shown};
 use crate::grant::ProtectedPaths;
 
-/// Why a folder cannot be looked through: a code and a sentence.
+/// Why a folder cannot be searched: an error code and a sentence.
 pub type Unusable = (&'static str, String);
 
-/// A folder that is looked through, open, so that its path cannot lead elsewhere meanwhile.
+/// An open folder that is searched. It stays open, so that nobody can make its path lead elsewhere
+/// during the run.
 #[derive(Debug)]
 pub struct Root {
     path: PathBuf,
@@ -28,7 +30,7 @@ pub struct Root {
 }
 
 impl Root {
-    /// Opens a folder, by a path without links.
+    /// Opens a folder. The last part of the path must not be a symlink.
     pub fn new(path: PathBuf) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let folder = openat(CWD, &path, flags, Mode::empty())?;
@@ -39,7 +41,7 @@ impl Root {
         &self.path
     }
 
-    /// The folder itself.
+    /// The open file descriptor.
     pub fn folder(&self) -> &OwnedFd {
         &self.folder
     }
@@ -49,7 +51,7 @@ impl Root {
     }
 }
 
-/// The folders that a run may write to, with what other programs obey there.
+/// The folders that a run may write to, with the protected files to look for in them.
 #[derive(Debug)]
 pub struct GuardedFolders<'a> {
     roots: Vec<(Root, Baseline)>,
@@ -71,11 +73,11 @@ impl<'a> GuardedFolders<'a> {
             policy.paths.iter().filter(is_folder).map(|grant| &*grant.path).collect();
         paths.sort();
         paths.dedup_by(|inner, outer| inner.starts_with(outer));
-        // In what git keeps, the list of its own names is enough.
+        // Below a `.git` folder, the policy already protects git's own names.
         paths.retain(|path| !path.components().any(|part| part.as_os_str() == ".git"));
         let open = |path: &Path| match Root::new(path.to_owned()) {
             Ok(root) => Some(Ok((root, Baseline::default()))),
-            // The sandbox refuses links.
+            // The sandbox itself refuses symlinks.
             Err(_) if path.is_symlink() => None,
             Err(error) => {
                 let message = format!("{} cannot be opened: {error}", path.display());
@@ -86,7 +88,9 @@ impl<'a> GuardedFolders<'a> {
         Ok(Self { roots, protected, home })
     }
 
-    /// Runs something with everything held that is there, and puts aside what it adds.
+    /// Calls `run` with a policy that also protects every protected file that exists. Afterwards,
+    /// renames protected files that `run` has added. Returns the result of `run`, the renamed
+    /// files, and sentences about folders that could not be searched completely.
     pub fn around<T>(
         self,
         mut policy: Policy,

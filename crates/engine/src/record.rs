@@ -1,4 +1,4 @@
-//! Run records: what was run, with which permissions, and how it ended.
+//! Defines the record of a run: which tool ran, with which permissions, and how it ended.
 
 use std::{
     hash::{BuildHasher as _, RandomState},
@@ -16,18 +16,17 @@ mod kept;
 
 pub use kept::{Listing, Records, Room};
 
-/// One run of one tool.
+/// One run of one tool, or a call that was refused.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Record {
-    /// Sorts by time: `20261115-060102-3f9a2c` is UTC, then milliseconds and chance in
-    /// hexadecimal digits.
+    /// The id, which sorts by time: `20261115-060102-3f9a2c` is UTC, then milliseconds and random
+    /// digits, both hexadecimal.
     pub id: String,
-    /// When it began, RFC 3339 in UTC.
+    /// The start time, RFC 3339 in UTC.
     pub started: String,
     /// The name of the skill.
     pub skill: String,
-    /// Its version.
     pub version: Option<String>,
     /// The tool that was called.
     pub tool: Option<String>,
@@ -35,53 +34,48 @@ pub struct Record {
     pub path: PathBuf,
     /// SHA-256 of the skill's content in hexadecimal digits.
     pub digest: String,
-    /// The dialect that it is written in.
+    /// The dialect that the skill is written in.
     pub dialect: String,
-    /// How the skill came here.
+    /// The origin of the skill.
     pub trust: Trust,
-    /// Who vouches for it.
+    /// The tier of the skill, which depends on its signature.
     pub tier: Tier,
-    /// Why it ran, or did not.
+    /// The decision that allowed or refused the run.
     pub decision: DecisionRecord,
-    /// The exact program and arguments, empty if it is no command.
+    /// The exact program and arguments; empty if the tool is not a command.
     pub command: Vec<String>,
     /// The working folder.
     pub directory: Option<PathBuf>,
-    /// The rights that the skill declares, and those its dialect grants without a word.
+    /// The permissions that the skill declares, and those that its dialect grants without
+    /// declaration.
     pub permissions: Vec<Permission>,
-    /// The rights as the sandbox was told.
+    /// The sandbox policy as JSON.
     pub policy: Value,
-    /// How each right was held on this machine.
+    /// How the sandbox enforced the policy on this machine.
     pub enforcement: Value,
-    /// How long it took, in milliseconds.
     pub duration_ms: u64,
-    /// Whether it did what it should.
     pub success: bool,
-    /// What the process ended with; none if a signal ended it or nothing was started.
+    /// The exit code; none if a signal ended the process or nothing was started.
     pub exit_code: Option<i32>,
-    /// Why it failed.
     pub error: Option<ErrorRecord>,
-    /// Bytes that it printed.
+    /// Bytes that the tool printed.
     pub output_bytes: u64,
-    /// Whether more was printed than was kept.
+    /// Whether the tool printed more than the envelope contains.
     pub truncated: bool,
-    /// Files that it touched.
     pub files: Files,
-    /// Programs that it started.
     pub programs: Vec<String>,
-    /// Hosts that it talked to, or tried to.
+    /// Hosts that the tool connected to, or tried to.
     pub hosts: Vec<Value>,
 }
 
-/// Why a tool ran, or did not.
+/// The decision about a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DecisionRecord {
     /// `run`, `once`, `always`, `declined` or `refused`.
     pub verdict: String,
-    /// In a sentence.
     pub reason: String,
-    /// The person who agreed, if one was asked.
+    /// The user who agreed, if one was asked.
     pub approved_by: Option<String>,
 }
 
@@ -91,34 +85,33 @@ pub struct DecisionRecord {
 pub struct ErrorRecord {
     /// The stable identifier.
     pub code: String,
-    /// In a sentence.
     pub message: String,
 }
 
-/// Files that a run touched, as far as it was seen.
+/// Files that a run accessed, as far as the sandbox observed it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Files {
-    /// Read.
     pub read: Vec<String>,
-    /// Made, changed or removed.
+    /// Files that were created, changed or removed.
     pub written: Vec<String>,
-    /// Tried in vain.
+    /// Paths to which access was denied.
     pub denied: Vec<String>,
-    /// Made where other programs obey it, and put aside since.
+    /// Protected files (which other programs execute or obey) that the run created, and that were
+    /// renamed afterwards.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub put_aside: Vec<String>,
-    /// How many more there were than the lists hold.
+    /// Number of further files that the lists do not contain.
     pub more: u64,
 }
 
 impl Record {
-    /// A record of a run that begins now.
+    /// Creates a record of a run that starts now.
     pub fn begin() -> Self {
         Self::begin_at(SystemTime::now())
     }
 
-    /// The same with every text about what happened changed.
+    /// Applies `change` to every text that came from the run, to mask secrets.
     #[must_use]
     pub(crate) fn map_texts(mut self, change: &dyn Fn(String) -> String) -> Self {
         let each = |texts: Vec<String>| texts.into_iter().map(change).collect();
@@ -138,7 +131,7 @@ impl Record {
         self
     }
 
-    /// Leaves out the lists, and says how many entries they had.
+    /// Clears the lists, and adds their lengths to `more`.
     fn shorten(&mut self) {
         let Files { read, written, denied, put_aside, more } = &mut self.files;
         let lists = [read, written, denied, put_aside, &mut self.programs];
@@ -153,25 +146,25 @@ impl Record {
     }
 }
 
-/// An identifier that sorts by time. Two runs of one millisecond differ by chance, and the store
-/// does not let one take the place of the other.
+/// Creates an id that sorts by time. Ids of the same millisecond differ by random digits, and the
+/// store never overwrites a record.
 fn new_id(time: SystemTime) -> String {
     let moment = format!("{}-{:03x}", clock::compact(time), clock::milliseconds(time));
     with_chance(&moment)
 }
 
-/// The same moment with other last digits.
+/// Replaces the random digits of an id.
 fn other_id(id: &str) -> String {
     with_chance(id.get(..id.len().saturating_sub(3)).unwrap_or(id))
 }
 
 fn with_chance(moment: &str) -> String {
-    // Each state has keys of its own, so this is as good as a die.
+    // Each `RandomState` has its own random keys, which is random enough here.
     let chance = RandomState::new().hash_one(moment) & 0xfff;
     format!("{moment}{chance:03x}")
 }
 
-/// Whether it can be the name of a file and found again.
+/// Whether a text is a valid id, and so a safe file name.
 pub fn is_id(text: &str) -> bool {
     text.len() >= 16 && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
 }

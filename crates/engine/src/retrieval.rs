@@ -34,8 +34,8 @@ impl Search<'_> {
         Thought::new("retrieval", status).with("kb_id", self.base)
     }
 
-    /// Finds passages, and tells so: each step by the thought that `thought` makes of its status, all
-    /// that was found as sources. A search that fails finds nothing.
+    /// Finds passages, and tells so: each step by the thought that `thought` makes of its status,
+    /// all that was found as sources. A search that fails finds nothing.
     pub async fn tell(
         &self,
         services: &Services,

@@ -1,7 +1,10 @@
-//! Running a tool: [`plan`] works out everything that a run will do, without doing any of it;
-//! [`RunPlan::run`] does it in the sandbox and gives the envelope and the record; [`refusal_record`] is
-//! what is left of a call that the rules do not allow, and [`unsound_record`] of one whose skill is not
-//! what was signed.
+//! Plans and runs one tool of a skill.
+//!
+//! [`plan`] works out everything that a run will do, without doing any of it. [`RunPlan::run`] then
+//! executes the plan in the sandbox and returns the envelope (the result for the caller) and the
+//! record (the log entry). [`refusal_record`] is the record of a call that the rules forbid, and
+//! [`unsound_record`] is the record of a call of a skill whose content does not match its
+//! signature.
 
 mod action;
 mod denied;
@@ -54,67 +57,65 @@ use crate::{
     structured::Fence,
 };
 
-/// Runtimes that reserve far more addresses than they use.
+/// Runtimes that reserve far more address space than they use. For these, the memory limit counts
+/// data instead of addresses.
 const RESERVING_RUNTIMES: [&str; 8] = ["node", "npm", "npx", "deno", "bun", "java", "dotnet", "go"];
 
 /// The arguments of a call.
 #[derive(Clone, Debug)]
 pub enum CallInput {
-    /// Typed by a person, as `name=value`.
+    /// Typed by a user, as `name=value`.
     Pairs(Vec<(String, String)>),
-    /// Sent by a program.
+    /// A JSON object, sent by a program.
     Json(Map<String, Value>),
     /// Arguments after `--`, for a script of the skill.
     ScriptArguments(Vec<String>),
-    /// A code block of the skill, which finds its inputs in variables.
+    /// A code block of the skill. It reads its inputs from environment variables.
     Code {
-        /// The block.
         fence: Fence,
-        /// Inputs of the skill.
+        /// The values of the inputs, by name.
         inputs: Map<String, Value>,
     },
 }
 
-/// A call of a tool.
+/// One call of a tool, before anything is checked.
 #[derive(Clone, Debug)]
 pub struct Call<'a> {
-    /// The skill.
     pub loaded_skill: &'a LoadedSkill,
-    /// The tool, or a script by its path in the skill's folder.
+    /// The name of the tool, or the path of a script in the skill's folder.
     pub tool: &'a str,
-    /// The parameters.
     pub input: CallInput,
-    /// Where it happens.
+    /// The folder, repository, home and variables of the user who makes the call.
     pub run_env: &'a RunEnvironment,
-    /// The situation, as gibb.eri.sh calls it.
+    /// The mode, a term of the gibb.eri.sh dialect. Dialects may pass it to the tool in a variable.
     pub mode: &'a str,
-    /// What a person adds to the permissions.
+    /// Permissions that the user grants in addition to those of the skill.
     pub extra: &'a ExtraGrants,
 }
 
-/// Everything that a run will do.
+/// A run that is fully worked out and not started yet.
 #[derive(Debug)]
 pub struct RunPlan {
-    /// What a person is asked about.
+    /// The content of the approval question.
     pub request: Request,
-    /// What will be done.
+    /// The program or the Python function to start.
     pub action: Action,
-    /// Where it starts.
+    /// The working directory of the tool.
     pub directory: PathBuf,
-    /// Under which policy; Python adds its own files to it.
+    /// The sandbox policy. A Python tool adds the files of its interpreter and packages to it.
     pub policy: Policy,
-    /// What does not keep it from running, in sentences.
+    /// Sentences about problems that do not prevent the run.
     pub warnings: Vec<String>,
-    /// What a program reads that gets no input otherwise.
+    /// The standard input of a command that gets no other input.
     pub stdin: Stdin,
-    /// What is installed for it first.
+    /// Packages that are installed before the tool starts.
     packages: Packages,
     seconds: u32,
-    /// What a denial is explained by.
+    /// Facts from which denials are explained after the run.
     surroundings: Surroundings,
-    /// Ends it when nobody waits for it any more.
+    /// Stops the run when the caller no longer waits for it.
     cancel: Cancel,
-    /// Values that are removed from what is left of it.
+    /// Secrets that the tool can see. They are masked in its output and in the record.
     secrets: Visible,
 }
 
@@ -124,31 +125,31 @@ pub enum Stdin {
     /// Nothing.
     #[default]
     Empty,
-    /// That of this process. It is copied, so that the program never has the file itself.
+    /// The standard input of this process. It is copied, so that the program never gets the file
+    /// descriptor itself.
     Inherited,
-    /// The terminal of this process. The program gets one of its own, for its output, too.
+    /// The terminal of this process. The program gets a terminal of its own, for its output, too.
     Terminal,
 }
 
 /// Progress and output of a run while it happens.
 #[derive(Clone, Copy, Debug)]
 pub enum RunUpdate<'a> {
-    /// Long work before the tool itself, in words.
+    /// A sentence about long work before the tool starts, such as installing packages.
     Progress(&'a str),
-    /// What the tool prints, as it comes.
+    /// Bytes that the tool has just printed.
     Printed(Stream, &'a [u8]),
 }
 
 /// The result of a run.
 #[derive(Clone, Debug)]
 pub struct FinishedRun {
-    /// The answer.
     pub envelope: Envelope,
-    /// What happened, without the decision that led to it.
+    /// The record of the run, without the decision that allowed it.
     pub record: Record,
-    /// What the sandbox saw.
+    /// The end of the process and the accesses that the sandbox observed.
     pub outcome: Outcome,
-    /// What a function gave back, whole.
+    /// The complete return value of a Python function.
     pub value: Option<Value>,
 }
 
@@ -186,7 +187,7 @@ pub fn plan(call: &Call<'_>) -> Result<RunPlan, RunError> {
     Ok(plan)
 }
 
-/// What does not keep a tool from running, but may make it fail or surprise.
+/// Sentences about problems that do not prevent the run, but may make the tool fail or surprise.
 fn warnings(call: &Call<'_>, tool: Option<&Tool>) -> Vec<String> {
     let Call { loaded_skill, run_env, .. } = call;
     let requirements = &loaded_skill.skill.requirements;
@@ -211,7 +212,7 @@ fn arguments(tool: &Tool, input: &CallInput) -> Result<Map<String, Value>, RunEr
     Ok(call::check(tool, &given)?)
 }
 
-/// Where the dialect lets a tool start.
+/// The folder in which the dialect starts a tool.
 pub(crate) fn start_directory(loaded_skill: &LoadedSkill, run_env: &RunEnvironment) -> PathBuf {
     match loaded_skill.skill.dialect.running().place {
         StartFolder::Directory => run_env.directory.clone(),
@@ -219,8 +220,8 @@ pub(crate) fn start_directory(loaded_skill: &LoadedSkill, run_env: &RunEnvironme
     }
 }
 
-/// The variables that a command sets for its program. A command whose program a caller could change
-/// is refused.
+/// The variables that a command sets for its program. A command is refused if its arguments could
+/// change which program runs.
 fn assigned(
     tool: &Tool,
     arguments: &Map<String, Value>,
@@ -275,13 +276,14 @@ fn assemble(
     let mut policy = grants.policy(run_limits(action.programs(), seconds), Watch::On)?;
     let asks_for_hosts = skill.dialect.running().network == NetworkDefault::Asks;
     if policy.network == Network::None && asks_for_hosts && !forbids_network(skill) {
-        // It still reaches nobody, and the report can say whom it wanted to reach.
+        // The tool still cannot connect to any host, but the report can list the hosts that it
+        // tried.
         policy.network = Network::Hosts(Vec::new());
     }
     let secrets = grant::visible_secrets(&grants, &policy);
-    // The root of the sandbox can never be written.
+    // The root of the sandbox can never be written, so it needs no grant.
     if directory.parent().is_some() && !shows(&policy, &directory) {
-        // Without this, a program could write into a folder in memory and report success.
+        // Without this grant, a program could write into a folder in memory and report success.
         policy.paths.push(PathGrant::hidden(&directory));
     }
     policy.directory.clone_from(&directory);
@@ -316,13 +318,13 @@ fn assemble(
     })
 }
 
-/// Whether a skill says itself that it needs no network.
+/// Whether a skill declares that it needs no network.
 fn forbids_network(skill: &Skill) -> bool {
     let mut network = skill.permissions.iter().filter(|one| one.domain == Domain::Network);
     network.any(|one| one.level == Level::None)
 }
 
-/// Programs that a dialect lets a skill use by requiring them.
+/// Programs that a skill requires, if its dialect allows a skill to run what it requires.
 fn required_programs(loaded_skill: &LoadedSkill) -> impl Iterator<Item = PathBuf> {
     let grants = loaded_skill.skill.dialect.running().requirements_grant;
     let names = loaded_skill.skill.requirements.programs.iter().filter(move |_| grants);
@@ -347,7 +349,7 @@ fn own_variables(call: &Call<'_>) -> Vec<(String, String)> {
     let variables = loaded_skill.skill.dialect.running().variables;
     let mut variables: Vec<(String, String)> =
         variables.iter().map(|(name, about)| ((*name).to_owned(), value(*about))).collect();
-    // A dialect with names of its own has these alone.
+    // A dialect that defines its own variables does not get these two.
     if variables.is_empty() {
         let folder = |name: &str| (name.to_owned(), value(VariableContent::Folder));
         variables.extend(["SKILL_DIR", "CLAUDE_SKILL_DIR"].map(folder));
@@ -361,13 +363,14 @@ fn own_variables(call: &Call<'_>) -> Vec<(String, String)> {
     variables
 }
 
-/// The variable in which a code block finds an input: `pr-url` is in `INPUT_PR_URL`.
+/// The variable from which a code block reads an input: `pr-url` is in `INPUT_PR_URL`.
 pub fn input_variable(name: &str) -> String {
     let word = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     format!("INPUT_{}", name.chars().map(word).collect::<String>())
 }
 
-/// Whether a run sees what is in a folder. The home and the temporary folder are its own.
+/// Whether a run sees the content of a folder, or has a private folder at exactly this path, such
+/// as its home and its temporary folder.
 fn shows(policy: &Policy, folder: &Path) -> bool {
     policy.paths.iter().any(|PathGrant { path, access }| match access {
         Access::Private | Access::Hidden => path == folder,
@@ -377,7 +380,7 @@ fn shows(policy: &Policy, folder: &Path) -> bool {
     })
 }
 
-/// Folders in which a run may write.
+/// Files and folders that a run may write.
 fn writable(policy: &Policy) -> Vec<PathBuf> {
     let is_writable = |grant: &&PathGrant| grant.access == Access::Write;
     policy.paths.iter().filter(is_writable).map(|grant| grant.path.clone()).collect()
@@ -390,7 +393,8 @@ fn run_limits(programs: &[Program], seconds: u32) -> Limits {
     });
     Limits {
         wall: Some(Duration::from_secs(seconds.into())),
-        // Processor time that several threads may use up together, not a way around the clock.
+        // Several threads use processor time in parallel, so the limit is four times the wall
+        // clock.
         cpu: Some(u64::from(seconds) * 4),
         counted: if reserving { Counted::Data } else { Counted::Addresses },
         ..Limits::default()
@@ -398,32 +402,33 @@ fn run_limits(programs: &[Program], seconds: u32) -> Limits {
 }
 
 impl RunPlan {
-    /// Lets Python print at once what it would keep until there is more.
+    /// Makes Python print immediately instead of buffering its output.
     pub fn print_at_once(&mut self) {
         let value = Variable::Plain("1".to_owned());
         self.policy.environment.insert("PYTHONUNBUFFERED".to_owned(), value);
     }
 
-    /// Gives it another time than its skill or dialect does.
+    /// Replaces the time limit that the skill or its dialect sets.
     pub fn limit_time(&mut self, seconds: u32) {
         self.seconds = seconds.clamp(limits::MIN_SECONDS, limits::MAX_GIVEN_SECONDS);
         self.policy.limits.wall = Some(Duration::from_secs(self.seconds.into()));
         self.policy.limits.cpu = Some(u64::from(self.seconds) * 4);
     }
 
-    /// Ends what it starts, with all children, as soon as this is dropped.
+    /// Returns a guard that stops the run, with all child processes, when it is dropped.
     pub fn guard(&self) -> Guard {
         self.cancel.guard()
     }
 
-    /// Does it. `hear` hears what happens meanwhile.
+    /// Installs packages, runs the tool, and moves protected files aside that the tool created.
+    /// Calls `hear` with progress and output during the run.
     pub fn run(
         mut self,
         loaded_skill: &LoadedSkill,
         home: &Home,
         hear: &mut dyn FnMut(RunUpdate<'_>),
     ) -> Result<FinishedRun, RunError> {
-        // Without its second lock, a machine runs only what someone vouches for.
+        // Without Landlock, the sandbox lacks its second layer, so only signed skills run.
         if loaded_skill.tier == Tier::Experimental && savoir_sandbox::landlock().is_none() {
             return Err(RunError::refused(
                 "sandbox-incomplete",
@@ -432,7 +437,8 @@ impl RunPlan {
             .with_hint("savoir doctor tells what this machine can hold"));
         }
         let record = self.record(loaded_skill);
-        // A tool may put a secret into an exception or a path: it must not be kept there.
+        // A tool may put a secret into an exception or a path, so errors and records are masked,
+        // too.
         let Visible { in_output, in_records } = self.secrets.clone();
         let mut masker = Masker::new(&in_output);
         let mut hear_masked = |heard: RunUpdate<'_>| match heard {
@@ -481,7 +487,7 @@ impl RunPlan {
         }
     }
 
-    /// Installs the packages that it needs.
+    /// Installs the packages that the tool needs.
     fn install(
         &mut self,
         loaded_skill: &LoadedSkill,
@@ -494,7 +500,7 @@ impl RunPlan {
         let (cancel, policy) = (&self.cancel, &mut self.policy);
         packages
             .provide(&mut packages::Run { loaded_skill, home, cancel, policy, program }, say)?;
-        // It may have taken minutes.
+        // The installation may have taken minutes, in which the skill can have changed.
         loaded_skill.refuse_changed()?;
         still_wanted(&self.cancel)
     }
@@ -540,12 +546,12 @@ impl RunPlan {
         }
     }
 
-    /// Whether it sees nothing of the folder that it starts in, because none of it is granted.
+    /// Whether the tool sees an empty working directory, because nothing in there is granted.
     pub fn starts_empty(&self) -> bool {
         matches!(self.policy.access(&self.directory), Some(Access::Private | Access::Hidden))
     }
 
-    /// The record of this run as far as it is known before it.
+    /// The record of this run, with everything that is known before it starts.
     pub fn record(&self, loaded_skill: &LoadedSkill) -> Record {
         let Request { tool, command, mut permissions, unasked, .. } = self.request.clone();
         permissions.extend(unasked);
@@ -560,7 +566,7 @@ impl RunPlan {
     }
 }
 
-/// Nothing is started for somebody who has gone.
+/// Fails if the caller has stopped waiting, so that nothing is started for it.
 fn still_wanted(cancel: &Cancel) -> Result<(), RunError> {
     if cancel.is_cancelled() {
         return Err(RunError::failed("stopped", "nobody waits for it any more"));
@@ -568,13 +574,13 @@ fn still_wanted(cancel: &Cancel) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Why a folder cannot be opened for writing, although it is granted.
+/// The error for a folder that is granted for writing, but cannot be searched for protected files.
 fn unheld((code, why): Unusable) -> RunError {
     RunError::refused(code, format!("a folder cannot be opened for writing: {why}"))
         .with_hint("grant a smaller folder with --allow-write")
 }
 
-/// What a record says of every run of a skill.
+/// A record with the fields that every run of a skill has.
 fn begin(loaded_skill: &LoadedSkill) -> Record {
     let skill = &loaded_skill.skill;
     Record {
@@ -590,19 +596,20 @@ fn begin(loaded_skill: &LoadedSkill) -> Record {
     }
 }
 
-/// The record of a prompt that a model answers. Nothing is executed, so it has no rights.
+/// The record of a prompt that a model answers. No program is executed, so no permissions are used.
 pub fn prompt_record(loaded_skill: &LoadedSkill) -> Record {
     let reason = "a model reads its text, and nothing is executed".to_owned();
     let decision = DecisionRecord { verdict: "run".to_owned(), reason, approved_by: None };
     Record { decision, ..begin(loaded_skill) }
 }
 
-/// The record of a call for which the rules do not even allow a plan.
+/// The record of a call that was refused before it could be planned.
 pub fn refusal_record(loaded_skill: &LoadedSkill, tool: Option<&str>, error: &RunError) -> Record {
     refused(begin(loaded_skill), tool, error)
 }
 
-/// The record of a call of a skill that is not what was signed: there is no [`LoadedSkill`] then.
+/// The record of a call of a skill whose content does not match its signature. Such a skill cannot
+/// become a [`LoadedSkill`].
 pub fn unsound_record(skill: &Skill, path: &Path, tool: Option<&str>, error: &RunError) -> Record {
     let begun = Record {
         skill: skill.name.clone(),

@@ -1,4 +1,4 @@
-//! [`RunEnvironment`]: where a run happens.
+//! Describes where a run happens: the user's folder, repository, home and variables.
 
 use std::{
     env,
@@ -10,31 +10,32 @@ use crate::{
     secrets::{self, StoredSecret},
 };
 
-/// Where a run happens. All paths are real: links are resolved once, here, where the user's own
-/// choice of folder is still trusted.
+/// The surroundings of a run. All paths are canonical: symlinks are resolved once, here, where the
+/// user's own choice of folder is still trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunEnvironment {
-    /// The folder that the user is in.
+    /// The user's working directory.
     pub directory: PathBuf,
-    /// The root of the repository around it.
+    /// The root of the repository around the working directory.
     pub repository: Option<PathBuf>,
     /// The user's home.
     pub home: PathBuf,
-    /// Whether the folder belongs to the run alone, which may then do in it what it likes.
+    /// Whether the working directory belongs to the run alone, so that the run may write anything
+    /// in it.
     pub is_own: bool,
     /// The user's environment, of which a run gets a small part.
     pub variables: Vec<(String, String)>,
     /// Folders of Savoir itself: approvals, records, environments, trusted keys. No run may change
     /// them.
     pub kept: Vec<PathBuf>,
-    /// Values that the user stored for skills.
+    /// Secrets that the user stored for skills.
     pub secrets: Vec<StoredSecret>,
 }
 
 impl RunEnvironment {
-    /// Where this process is.
+    /// Describes the current process.
     pub fn here() -> std::io::Result<Self> {
-        // As [`Home`] has it, so that what is kept and what is protected are in the same place.
+        // The same home as in [`Home`], so that Savoir's stored data is inside the protected paths.
         let home = env::home_dir().filter(|home| home.is_absolute());
         let home = home.and_then(|home| home.canonicalize().ok());
         let home = home.as_deref().unwrap_or(Path::new("/nonexistent"));
@@ -44,12 +45,12 @@ impl RunEnvironment {
         Ok(Self { variables, ..Self::at(&env::current_dir()?, home) })
     }
 
-    /// A folder and a home, with an empty environment.
+    /// Creates an environment from a folder and a home, without variables.
     pub fn at(directory: &Path, home: &Path) -> Self {
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let (directory, home) = (real(directory), real(home));
         let repository = directory.ancestors().find(|path| path.join(".git").exists());
-        // Whoever keeps the whole home in a repository does not mean to show it to every skill.
+        // A user whose whole home is a repository does not want to show it to every skill.
         let repository = repository.filter(|path| !home.starts_with(path)).map(Path::to_owned);
         Self {
             repository,
@@ -62,7 +63,7 @@ impl RunEnvironment {
         }
     }
 
-    /// With the folders of Savoir itself.
+    /// Adds the folders of Savoir itself to those that no run may change.
     #[must_use]
     pub fn keeping(mut self, home: &Home) -> Self {
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -70,8 +71,8 @@ impl RunEnvironment {
         self
     }
 
-    /// With another folder of Savoir, such as that of the settings: whoever changes the list of
-    /// trusted keys decides what runs without a question.
+    /// Adds another folder of Savoir, such as that of the settings: a program that changes the list
+    /// of trusted keys decides which skills run without a question.
     #[must_use]
     pub fn keeping_folder(mut self, folder: &Path) -> Self {
         let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
@@ -79,7 +80,7 @@ impl RunEnvironment {
         self
     }
 
-    /// With the secrets that the user stored.
+    /// Adds the secrets that the user stored.
     #[must_use]
     pub fn with_secrets(self, secrets: Vec<StoredSecret>) -> Self {
         Self { secrets, ..self }
@@ -90,12 +91,14 @@ impl RunEnvironment {
         self.variables.iter().any(|(known, value)| known == name && !value.is_empty())
     }
 
-    /// The stored value of a variable for the skill in a folder. The environment counts first.
+    /// The stored value of a variable for the skill in a folder. A variable of the environment
+    /// takes precedence.
     pub(crate) fn secret(&self, name: &str, skill: &Path) -> Option<&StoredSecret> {
         secrets::value_for(&self.secrets, name, skill).filter(|_| !self.is_set(name))
     }
 
-    /// Where a command tool starts: the root of the repository, else the folder that the user is in.
+    /// The folder in which a command tool starts: the root of the repository, or else the working
+    /// directory.
     pub fn start(&self) -> &Path {
         self.repository.as_deref().unwrap_or(&self.directory)
     }

@@ -1,9 +1,9 @@
-//! [`Secrets`]: values that the user stored for skills, and `Masker`, which removes them from what
-//! a run prints.
+//! Stores secrets that the user provides for skills ([`Secrets`]), and removes them from the output
+//! of runs (`Masker`).
 //!
-//! A secret belongs to every skill that declares its name, or to the skill in one folder: a folder is
-//! what approvals are kept for, too, and a name can be taken by anybody. Its value is in the keyring
-//! of the system where there is one, else in the file that lists all of them.
+//! A secret is for every skill that declares its name, or for the skill in one folder. Folders are
+//! used instead of skill names, as for approvals, because anyone can choose a name. The value is in
+//! the keyring of the system if there is one, otherwise in the file that lists all secrets.
 
 mod keyring;
 
@@ -24,16 +24,16 @@ use crate::{
     store::{self, Existing, StoreError},
 };
 
-/// What stands in place of a secret.
+/// The text that replaces a secret.
 const MASK: &str = "[secret]";
 
-/// The folder of the data folder that has them, for its owner alone.
+/// The folder with the secrets, below the data folder and accessible only for its owner.
 pub(crate) const FOLDER: &str = "secrets";
 
 /// The format of the file.
 const VERSION: u64 = 2;
 
-/// Where a value is.
+/// The location of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// In the keyring of the system.
@@ -42,23 +42,24 @@ pub enum Place {
     File,
 }
 
-/// A stored value.
+/// A stored secret.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredSecret {
     /// The name of the variable.
     pub name: String,
-    /// The folder of the only skill that gets it, as approvals have it; none if any skill may.
+    /// The folder of the only skill that gets the value, in the form that approvals use; none if
+    /// any skill may get it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skill: Option<PathBuf>,
-    /// RFC 3339, UTC.
+    /// The time at which it was stored, RFC 3339 in UTC.
     pub stored_at: String,
-    /// None if it is in the keyring.
+    /// The value; none if it is in the keyring.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     value: Option<String>,
 }
 
 impl StoredSecret {
-    /// A value for a variable, stored now.
+    /// Creates a secret for a variable, with the current time.
     pub fn new(name: &str, skill: Option<&Path>, value: String) -> Self {
         let stored_at = clock::rfc3339(SystemTime::now());
         Self {
@@ -69,12 +70,12 @@ impl StoredSecret {
         }
     }
 
-    /// Where its value is.
+    /// The location of the value.
     pub fn place(&self) -> Place {
         if self.value.is_some() { Place::File } else { Place::Keyring }
     }
 
-    /// The value, which must not be printed. The keyring may ask the user to be unlocked.
+    /// The value, which must not be printed. The keyring may ask the user to unlock it.
     pub fn value(&self) -> Result<String, KeyringError> {
         match &self.value {
             Some(value) => Ok(value.clone()),
@@ -106,22 +107,22 @@ struct File {
 #[derive(Clone, Debug)]
 pub struct Secrets {
     home: Home,
-    /// Where new values go, if it can be done.
+    /// The location for new values, if it is available.
     preferred: Place,
 }
 
 impl Secrets {
-    /// The store of a home; nothing is read yet.
+    /// Creates the store of a home; reads nothing yet.
     pub fn new(home: &Home) -> Self {
         Self { home: home.clone(), preferred: Place::Keyring }
     }
 
-    /// The file that lists them, which need not exist.
+    /// The file that lists the secrets, which may not exist.
     pub fn file(&self) -> PathBuf {
         self.home.data().join(FOLDER).join("secrets.json")
     }
 
-    /// All of them, sorted by name.
+    /// All secrets, sorted by name.
     pub fn list(&self) -> Result<Vec<StoredSecret>, StoreError> {
         let path = self.file();
         store::refuse_readable(&path)?;
@@ -132,7 +133,8 @@ impl Secrets {
         Ok(file.secrets)
     }
 
-    /// Stores a value in place of the one of the same name for the same skill, and says where.
+    /// Stores a value, and replaces the one of the same name for the same skill; returns its
+    /// location.
     pub fn set(&self, mut secret: StoredSecret) -> Result<Place, StoreError> {
         let StoredSecret { name, skill, value, .. } = &mut secret;
         if let Some(text) = value
@@ -149,7 +151,7 @@ impl Secrets {
         Ok(place)
     }
 
-    /// Removes a value; says whether there was one.
+    /// Removes a value; returns whether it existed.
     pub fn remove(&self, name: &str, skill: Option<&Path>) -> Result<bool, StoreError> {
         let secrets = self.list()?;
         let Some(secret) = secrets.iter().find(|known| known.is_same(name, skill)) else {
@@ -162,7 +164,7 @@ impl Secrets {
         Ok(true)
     }
 
-    /// Reads, changes and writes without another writer in between.
+    /// Reads, changes and writes the file under a lock.
     fn change(&self, change: impl FnOnce(&mut Vec<StoredSecret>)) -> Result<(), StoreError> {
         self.home.data_folder(FOLDER)?;
         let path = self.file();
@@ -174,7 +176,8 @@ impl Secrets {
     }
 }
 
-/// The value of a variable for the skill in a folder: its own before the one for any skill.
+/// The value of a variable for the skill in a folder: the skill's own value takes precedence over
+/// the one for any skill.
 pub(crate) fn value_for<'a>(
     secrets: &'a [StoredSecret],
     name: &str,
@@ -184,16 +187,17 @@ pub(crate) fn value_for<'a>(
     find(Some(skill)).or_else(|| find(None))
 }
 
-/// A text without the secrets; values that are too short to be told from other text stay.
+/// Masks the secrets in a text; values that are too short to be distinguished from other text are
+/// not masked.
 pub(crate) fn mask(secrets: &[String], text: String) -> String {
     let mut real: Vec<&String> =
         secrets.iter().filter(|secret| secret.len() >= limits::SECRET_BYTES).collect();
-    // The longer one first, so that nothing of it stays behind one that is a part of it.
+    // Longer secrets first, so that no part of one remains when another secret is a part of it.
     real.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     real.into_iter().fold(text, |text, secret| text.replace(secret.as_str(), MASK))
 }
 
-/// The same for every text in a JSON value.
+/// Masks the secrets in every text of a JSON value.
 pub(crate) fn mask_json(secrets: &[String], value: &mut serde_json::Value) {
     use serde_json::Value;
     match value {
@@ -204,7 +208,7 @@ pub(crate) fn mask_json(secrets: &[String], value: &mut serde_json::Value) {
     }
 }
 
-/// Whether a stream may go on.
+/// Whether a stream may continue.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum More {
     MayCome,
@@ -215,26 +219,27 @@ fn index(stream: Stream) -> usize {
     usize::from(stream == Stream::Stderr)
 }
 
-/// Removes secrets from output that comes in pieces, each of which may end inside a secret.
+/// Masks secrets in output that arrives in pieces, each of which may end inside a secret.
 #[derive(Debug, Default)]
 pub(crate) struct Masker {
     secrets: Vec<Vec<u8>>,
-    /// What may be the beginning of a secret, for each stream.
+    /// Bytes that may be the beginning of a secret, for each stream.
     waiting: [Vec<u8>; 2],
 }
 
 impl Masker {
     pub(crate) fn new(secrets: &[String]) -> Self {
         let real = secrets.iter().filter(|secret| secret.len() >= limits::SECRET_BYTES);
-        // On a terminal, lines end in two characters.
+        // On a terminal, lines end with `\r
+        // `.
         let spelt = real.flat_map(|secret| [secret.clone(), secret.replace('\n', "\r\n")]);
         let mut secrets: Vec<Vec<u8>> = spelt.map(String::into_bytes).collect();
-        // The longer one first, so that no secret is cut by one that is a part of it.
+        // Longer secrets first, so that no secret is cut by another one that is a part of it.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         Self { secrets, waiting: Default::default() }
     }
 
-    /// What can be shown now.
+    /// Adds output; returns the bytes that can be shown now.
     pub(crate) fn push(&mut self, stream: Stream, bytes: &[u8]) -> Vec<u8> {
         if self.secrets.is_empty() {
             return bytes.to_owned();
@@ -243,7 +248,7 @@ impl Masker {
         self.take(stream, More::MayCome)
     }
 
-    /// What waited for more, at the end of a stream.
+    /// Returns the remaining bytes at the end of a stream.
     pub(crate) fn finish(&mut self, stream: Stream) -> Vec<u8> {
         self.take(stream, More::No)
     }

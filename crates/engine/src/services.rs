@@ -11,25 +11,25 @@ use crate::{
     knowledge::Knowledge,
 };
 
-/// What a run may ask. Cloning shares it.
+/// The services that a run may use. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Services {
     /// The language models.
     pub models: Arc<Models>,
-    /// Where to search; `None` where there is no database.
+    /// The knowledge bases; `None` without a database.
     pub knowledge: Option<Knowledge>,
-    /// Where usage is noted; `None` where there is no database.
+    /// The database in which usage is recorded; `None` without a database.
     pub database: Option<Database>,
-    /// How long a run may take.
+    /// The time limits of runs.
     pub limits: TimeLimits,
 }
 
-/// How long a run may take.
+/// The time limits of runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeLimits {
-    /// Of a skill, and of an answer in a conversation.
+    /// The limit of a skill, and of an answer in a conversation.
     pub answer: Duration,
-    /// Of a workflow.
+    /// The limit of a workflow.
     pub workflow: Duration,
 }
 
@@ -39,49 +39,48 @@ impl Default for TimeLimits {
     }
 }
 
-/// A question to a model.
+/// A request to a language model.
 #[derive(Clone, Debug)]
 pub struct Question<'a> {
     /// `provider:model` or a model's name; the default if there is none.
     pub model: Option<&'a str>,
-    /// What was said, oldest first.
+    /// The messages, oldest first.
     pub messages: Vec<Message>,
     /// Sampling temperature.
     pub temperature: Option<f64>,
-    /// Most tokens of the answer.
+    /// Maximum number of tokens of the answer.
     pub max_tokens: Option<u32>,
-    /// Who asks.
+    /// The account that is charged for the usage.
     pub user: Option<i64>,
 }
 
-/// An answer as far as it came.
+/// The answer of a model, possibly incomplete.
 #[derive(Debug, Default)]
 pub struct Answer {
-    /// The words.
     pub text: String,
-    /// Why it is not whole.
+    /// The error that ended the answer early.
     pub error: Option<ModelError>,
 }
 
 impl Services {
-    /// Asks a model and tells each piece of its answer as a token.
+    /// Sends a request to a model, and emits each piece of its answer as a token.
     ///
-    /// Ends as soon as nobody listens. What was spent is noted also when the answer is not whole.
+    /// Ends as soon as the listener is gone. Usage is recorded even for an incomplete answer.
     pub async fn ask(&self, question: Question<'_>, out: &Emitter) -> Result<Answer, Gone> {
         let mut answer = Answer::default();
         self.ask_into(question, out, &mut answer).await?;
         Ok(answer)
     }
 
-    /// As [`ask`](Self::ask), into an answer that the caller still has when the future is dropped
-    /// half-way.
+    /// Like [`ask`](Self::ask), but appends to an answer that the caller still has when the future
+    /// is dropped early.
     pub async fn ask_into(
         &self,
         question: Question<'_>,
         out: &Emitter,
         answer: &mut Answer,
     ) -> Result<(), Gone> {
-        // What was told so far goes out before the question is put together.
+        // Lets earlier events reach the listener before the request is built.
         tokio::task::yield_now().await;
         let choice = match self.models.choose(question.model).await {
             Ok(choice) => choice,
@@ -98,7 +97,7 @@ impl Services {
             tools: Vec::new(),
         };
         let client = &choice.client;
-        // A client that breaks down is a model that fails.
+        // A panic in a client counts as an error of the model.
         let asked = std::panic::catch_unwind(AssertUnwindSafe(|| client.answer(request)));
         let Ok(mut stream) = asked else {
             answer.error = Some(broken(&choice.provider));

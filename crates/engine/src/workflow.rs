@@ -1,11 +1,11 @@
-//! Workflows: nodes that pass their outputs on along edges.
+//! Runs workflows: graphs of nodes that pass their outputs along edges.
 //!
-//! - [`graph`] reads what was drawn; [`file`](mod@file) reads a file that was exported.
-//! - [`scope`] knows what a placeholder stands for; [`template`] fills it into a text, [`condition`]
-//!   judges an expression with it.
-//! - [`run`](fn@run) goes through the nodes, breadth first, and tells what happens; each type of
-//!   node has a file of its own in `node`.
-//! - [`journal`] keeps how far a run is, so that it can go on later.
+//! - [`graph`] parses a graph from the editor; [`file`](mod@file) parses an exported file.
+//! - [`scope`] resolves placeholders; [`template`] inserts the values into texts, [`condition`]
+//!   evaluates expressions with them.
+//! - [`run`](fn@run) executes the nodes, breadth first, and emits events; each type of node has a
+//!   file of its own in `node`.
+//! - [`journal`] stores the progress of a run, so that it can resume later.
 
 pub mod condition;
 pub mod file;

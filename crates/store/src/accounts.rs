@@ -174,8 +174,8 @@ impl Accounts<'_> {
         Ok(row.is_some())
     }
 
-    /// Lets a person in or not; false if nothing changed. Signed tokens from before do not come back
-    /// with the account: whoever had stolen one would have it again.
+    /// Lets a person in or not; false if nothing changed. Signed tokens from before do not come
+    /// back with the account: whoever had stolen one would have it again.
     pub async fn set_active(&self, id: i64, active: bool) -> Result<bool, StoreError> {
         let changed = sql("UPDATE users SET active = $2,
                 tokens_since = CASE WHEN $2 = 1 THEN $3 ELSE tokens_since END
@@ -264,7 +264,8 @@ impl Accounts<'_> {
         Ok(holder.await?.map(|holder| holder.user))
     }
 
-    /// Ends a signed token; false if it had ended. The note is dropped when the token is over anyway.
+    /// Ends a signed token; false if it had ended. The note is dropped when the token is over
+    /// anyway.
     pub async fn revoke(&self, token: &str, expires_at: Timestamp) -> Result<bool, StoreError> {
         let now = Timestamp::now();
         sql("DELETE FROM revoked_tokens WHERE expires_at <= $1")

@@ -28,15 +28,15 @@ use crate::{
 
 /// How long a writer waits for another process, in milliseconds.
 const BUSY_TIMEOUT_MS: u32 = 20_000;
-/// How many of a process read a file at once.
+/// Number of connections of one process that read an SQLite file.
 const SQLITE_READERS: u32 = 4;
 const POSTGRES_CONNECTIONS: u32 = 16;
-/// How long a connection to a server is waited for.
+/// How long to wait for a connection to a server.
 const POSTGRES_ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
-/// A disk with less space left cannot be used by SQLite, which calls that an I/O error.
+/// SQLite cannot use a disk with less free space, and reports that as an I/O error.
 const MIN_FREE_BYTES: u64 = 1024 * 1024;
 
-/// Which database it is.
+/// The kind of database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DatabaseKind {
     /// A file, in WAL mode.
@@ -45,12 +45,13 @@ pub enum DatabaseKind {
     Postgres,
 }
 
-/// An open database with its migrations done. Cloning shares the connections.
+/// An open database whose migrations are done. Clones share the connections.
 #[derive(Clone, Debug)]
 pub struct Database {
     kind: DatabaseKind,
     reader: AnyPool,
-    /// In SQLite a single connection: writers of one process queue here instead of in the file.
+    /// In SQLite a single connection: writers of one process queue here instead of at the file
+    /// lock.
     writer: AnyPool,
     vectors: Arc<OnceLock<VectorSearch>>,
     cache: Arc<VectorCache>,
@@ -59,7 +60,7 @@ pub struct Database {
 }
 
 impl Database {
-    /// Opens `postgres://…` or `sqlite://path`, and brings it up to date under a lock.
+    /// Opens `postgres://…` or `sqlite://path`, and runs the migrations under a lock.
     pub async fn open(url: &str) -> Result<Self, StoreError> {
         if url.starts_with("postgres://") || url.starts_with("postgresql://") {
             return Self::open_server(url).await;
@@ -94,7 +95,7 @@ impl Database {
             .map_err(|error| fail(error.to_string()))?;
         let people = AccountCache::beside(&path)?;
         let options = sqlite_options(&path).map_err(|error| fail(error.to_string()))?;
-        // A pool would try for long before it says why a file cannot be opened.
+        // A pool would retry for a long time before it reports why a file cannot be opened.
         let first = first_connection(&options).await.map_err(|error| {
             if is_full(&path) {
                 return StoreError::Full { what: path.display().to_string() };
@@ -122,11 +123,12 @@ impl Database {
         };
         sqlx::any::install_default_drivers();
         let options = AnyConnectOptions::from_str(url).map_err(fail)?.disable_statement_logging();
-        // A pool would try for long before it says that there is no server.
+        // A pool would retry for a long time before it reports that the server does not answer.
         AnyConnection::connect_with(&options).await.map_err(fail)?.close().await.map_err(fail)?;
         let pool = pool(POSTGRES_CONNECTIONS)
             .acquire_timeout(POSTGRES_ACQUIRE_TIMEOUT)
-            // A server that was restarted left dead connections; one that was just used is good.
+            // A restarted server leaves dead connections; one that was just used is known to be
+            // alive.
             .before_acquire(|connection, meta| {
                 Box::pin(async move {
                     if meta.idle_for > Duration::from_secs(2) {
@@ -154,28 +156,28 @@ impl Database {
         Ok(database)
     }
 
-    /// Which database it is.
+    /// The kind of database.
     pub fn kind(&self) -> DatabaseKind {
         self.kind
     }
 
-    /// The same database for people who may keep so much.
+    /// Sets the quotas of accounts.
     #[must_use]
     pub fn with_quotas(self, quotas: Quotas) -> Self {
         Self { quotas, ..self }
     }
 
-    /// How much one account may keep.
+    /// The quotas of accounts.
     pub fn quotas(&self) -> Quotas {
         self.quotas
     }
 
-    /// Whether it answers.
+    /// Checks that the database answers.
     pub async fn ping(&self) -> Result<(), StoreError> {
         sql("SELECT 1").one(self.reader()).await.map(drop)
     }
 
-    /// Whether something can be written.
+    /// Checks that the database can be written.
     pub async fn try_write(&self) -> Result<(), StoreError> {
         sql("INSERT INTO settings (name, value) VALUES ('ready', $1)
              ON CONFLICT (name) DO UPDATE SET value = excluded.value")
@@ -191,17 +193,17 @@ impl Database {
         self.writer.close().await;
     }
 
-    /// People, their tokens, and their failed attempts to log in.
+    /// User accounts, their tokens, and failed logins.
     pub fn accounts(&self) -> Accounts<'_> {
         Accounts(self)
     }
 
-    /// Switches and keys.
+    /// Settings and signing keys.
     pub fn settings(&self) -> Settings<'_> {
         Settings(self)
     }
 
-    /// Who asked how often.
+    /// Counters of requests.
     pub fn rate_limits(&self) -> RateLimits<'_> {
         RateLimits(self)
     }
@@ -221,7 +223,7 @@ impl Database {
         Workflows(self)
     }
 
-    /// What models were asked for.
+    /// The usage of models.
     pub fn usage(&self) -> Usage<'_> {
         Usage(self)
     }
@@ -231,17 +233,17 @@ impl Database {
         Leases(self)
     }
 
-    /// What is known of skills besides their files.
+    /// Data about skills that is not in their files.
     pub fn skill_facts(&self) -> SkillFactsTable<'_> {
         SkillFactsTable(self)
     }
 
-    /// Repositories from which people may take skills.
+    /// Repositories from which users may install skills.
     pub fn catalog_sources(&self) -> CatalogSources<'_> {
         CatalogSources(self)
     }
 
-    /// Packages that many publish, whose bytes lie in a storage.
+    /// The registry of published packages, whose bytes are in a storage.
     pub fn registry<'a>(&'a self, storage: &'a Storage) -> Registry<'a> {
         Registry::new(self, storage)
     }
@@ -254,8 +256,8 @@ impl Database {
         &self.writer
     }
 
-    /// Begins a transaction that writes. In SQLite it takes the lock at once: one that reads first
-    /// and writes later would fail when another wrote in between.
+    /// Starts a write transaction. In SQLite it takes the lock immediately: a transaction that
+    /// reads first and writes later would fail if another one wrote in between.
     pub(crate) async fn begin(&self) -> Result<WriteTransaction, StoreError> {
         begin_whole(
             self.writer.clone(),
@@ -308,9 +310,9 @@ impl DerefMut for WriteTransaction {
     }
 }
 
-/// Begins a transaction in a task of its own. Whoever asks may stop waiting at any moment, as a server
-/// does whose client went away: a connection that was just beginning would go back to the others with
-/// a transaction that nobody ends, and that holds its locks.
+/// Starts a transaction in a task of its own. A caller may be cancelled at any moment, for example
+/// when a client disconnects: a connection that was just starting a transaction would then return
+/// to the pool with an open transaction that holds its locks.
 pub(crate) async fn begin_whole(
     pool: AnyPool,
     statement: &'static str,
@@ -330,19 +332,20 @@ fn pool(connections: u32) -> AnyPoolOptions {
         .after_release(|connection, _| Box::pin(is_usable(connection)))
 }
 
-/// Whether a connection that was used can be used again; else it is closed.
+/// Whether a used connection can be used again; otherwise it is closed.
 ///
-/// SQLite ends a transaction by itself when the disk is full, and sqlx goes on counting it: such a
-/// connection could never begin another one. A server that hangs would keep its connection for ever.
+/// SQLite ends a transaction by itself when the disk is full, but sqlx still counts it: such a
+/// connection could never start another one. A server that hangs would block its connection
+/// forever.
 async fn is_usable(connection: &mut AnyConnection) -> Result<bool, sqlx::Error> {
-    // A transaction that nobody committed is rolled back by this.
+    // This rolls back a transaction that was not committed.
     match timeout(RELEASE_TIMEOUT, connection.ping()).await {
         Ok(answered) => answered.map(|()| !connection.is_in_transaction()),
         Err(_) => Err(sqlx::Error::PoolTimedOut),
     }
 }
 
-/// Makes the file for its owner alone. SQLite gives its journal the same mode.
+/// Creates the file, accessible only for its owner. SQLite gives its journal the same mode.
 fn create_private(path: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
     if let Some(folder) = path.parent()
@@ -365,11 +368,11 @@ fn sqlite_options(path: &Path) -> Result<AnyConnectOptions, Box<dyn std::error::
     Ok(AnyConnectOptions::from_str(&url)?.disable_statement_logging())
 }
 
-/// Opens a file and puts it into WAL mode, in which it stays.
+/// Opens a file and switches it to WAL mode, which is permanent.
 async fn first_connection(options: &AnyConnectOptions) -> Result<AnyConnection, sqlx::Error> {
     let mut connection = AnyConnection::connect_with(options).await?;
     prepare_sqlite(&mut connection).await?;
-    // Two that change the mode at once do not wait for each other.
+    // Two processes that change the mode at the same time do not wait for each other.
     let mut tries = 0;
     loop {
         match sqlx::raw_sql("PRAGMA journal_mode = WAL").execute(&mut connection).await {
@@ -383,15 +386,16 @@ async fn first_connection(options: &AnyConnectOptions) -> Result<AnyConnection, 
     }
 }
 
-/// `SQLITE_BUSY` and `SQLITE_LOCKED`, whose extended codes have them in their lowest byte.
+/// Whether an error is `SQLITE_BUSY` or `SQLITE_LOCKED`; extended codes have these in their lowest
+/// byte.
 fn is_busy(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(|error| error.code()?.parse::<u32>().ok());
     code.is_some_and(|code| matches!(code & 0xff, 5 | 6))
 }
 
-/// A new connection must not fail because the disk is full: a pool would try again and again, and
-/// then say that it has none. The first statements touch no file; without the last one writes are
-/// slower, and as safe.
+/// Configures a new connection. It must not fail because the disk is full: a pool would retry, and
+/// then report that it has no connection. The first statements touch no file; without the last one,
+/// writes are slower, but as safe.
 async fn prepare_sqlite(connection: &mut AnyConnection) -> Result<(), sqlx::Error> {
     let statements = format!("PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}; PRAGMA foreign_keys = ON");
     sqlx::raw_sql(sqlx::AssertSqlSafe(statements)).execute(&mut *connection).await?;

@@ -1,5 +1,5 @@
-//! What is known of a skill besides its files: whether it is offered, where it came from, and when it
-//! was used.
+//! What is known of a skill besides its files: whether it is offered, where it came from, and when
+//! it was used.
 
 use std::collections::HashMap;
 
@@ -56,9 +56,9 @@ impl SkillFacts {
         }
     }
 
-    /// What holds for a skill of an owner: what was noted of it, or that somebody wrote it here. What
-    /// was noted while it had another owner never lets it be more than it says: one that waits for
-    /// somebody to look at it goes on waiting.
+    /// What holds for a skill of an owner: what was noted of it, or that somebody wrote it here.
+    /// What was noted while it had another owner never lets it be more than it says: one that waits
+    /// for somebody to look at it goes on waiting.
     pub fn holding(noted: Option<&Self>, owner: Option<String>, since: Timestamp) -> Self {
         match noted {
             Some(noted) if noted.owner == owner => noted.clone(),
@@ -195,8 +195,8 @@ impl SkillFactsTable<'_> {
         Ok(())
     }
 
-    /// Notes how alive a skill is whose owner is another than what was noted tells. Nothing changes,
-    /// and false is told, if there is no such note or the skill is disabled.
+    /// Notes how alive a skill is whose owner is another than what was noted tells. Nothing
+    /// changes, and false is told, if there is no such note or the skill is disabled.
     pub async fn take_over(&self, name: &str, facts: &SkillFacts) -> Result<bool, StoreError> {
         let taken = sql("UPDATE skill_facts SET owner = $2, pinned = $3, source = $4,
                 source_id = NULL, source_version = NULL, digest = NULL, last_used = $5,

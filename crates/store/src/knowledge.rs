@@ -31,7 +31,8 @@ pub struct KnowledgeBase {
     pub document_count: u64,
     /// When it was made.
     pub created_at: Timestamp,
-    /// Identity of the embedder whose vectors it holds; `None` before the first, or without vectors.
+    /// Identity of the embedder whose vectors it holds; `None` before the first, or without
+    /// vectors.
     pub embedder: Option<String>,
 }
 

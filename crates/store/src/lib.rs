@@ -1,13 +1,13 @@
-//! Storage: data in SQLite or PostgreSQL, and files in local folders or S3.
+//! Stores data in SQLite or PostgreSQL, and files in local folders or S3.
 //!
-//! - [`Database`] is one or the other database behind the same functions. It opens with its
-//!   migrations done. Its rooms: [`Accounts`], [`Settings`], [`RateLimits`], [`Sessions`],
-//!   [`Knowledge`], [`Workflows`], [`Usage`], [`Leases`], [`SkillFactsTable`], [`CatalogSources`].
-//! - [`Storage`] keeps bytes under keys, in a folder or a bucket.
-//! - [`registry`] is packages that many publish and everybody reads, in both of them.
-//! - [`SkillFiles`] keeps skills as plain files, `skills/{name}/SKILL.md`.
+//! - [`Database`] is either database behind the same functions. Opening it runs the migrations. Its
+//!   parts: [`Accounts`], [`Settings`], [`RateLimits`], [`Sessions`], [`Knowledge`], [`Workflows`],
+//!   [`Usage`], [`Leases`], [`SkillFactsTable`], [`CatalogSources`].
+//! - [`Storage`] stores bytes under keys, in a folder or a bucket.
+//! - [`registry`] stores published packages, in both of them.
+//! - [`SkillFiles`] stores skills as plain files, `skills/{name}/SKILL.md`.
 //!
-//! No state that matters lives in a process: several can share a database and a bucket.
+//! Processes hold no persistent state: several can share a database and a bucket.
 
 #![forbid(unsafe_code)]
 

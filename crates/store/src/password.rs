@@ -27,8 +27,8 @@ pub async fn hash_password(password: &str) -> Result<PasswordHash, StoreError> {
     on_a_thread(move || hash(&password)).await
 }
 
-/// Whether a password is the one that was hashed. With no hash, as long as with one: a stranger does
-/// not learn which accounts there are.
+/// Whether a password is the one that was hashed. With no hash, as long as with one: a stranger
+/// does not learn which accounts there are.
 pub async fn verify_password(password: &str, hash: Option<&str>) -> Result<bool, StoreError> {
     let (password, hash) = (password.to_owned(), hash.map(ToOwned::to_owned));
     on_a_thread(move || {

@@ -1,7 +1,7 @@
 //! Quotas of accounts.
 //!
-//! What is there is counted in the transaction that adds something, from indexes: a counter of its own
-//! could go wrong. No more is counted than may be there.
+//! What is there is counted in the transaction that adds something, from indexes: a counter of its
+//! own could go wrong. No more is counted than may be there.
 
 use sqlx::AnyConnection;
 use thiserror::Error;

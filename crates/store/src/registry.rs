@@ -1,19 +1,19 @@
-//! The registry: packages that users publish.
+//! Stores the registry: packages that users publish.
 //!
 //! - [`PackageName`] is `web-search` in the default namespace or `acme/web-search` in another one;
-//!   a [`OwnerScope`] is what people own together, with members and keys.
-//! - [`Actor`] is who does something. Each function that changes something decides whether they may,
-//!   in the transaction that does it.
-//! - [`Registry::publish`] writes the bytes first and then, in one transaction, everything else. What
-//!   was published never changes, and its number is never given to something else.
+//!   an [`OwnerScope`] is a namespace or package with its members and keys.
+//! - [`Actor`] is the account that makes a change. Each function that changes something checks the
+//!   permission of the actor, in the transaction of the change.
+//! - [`Registry::publish`] writes the bytes first and then, in one transaction, everything else. A
+//!   published version never changes, and its number is never used again.
 //! - [`Registry::index`], [`Registry::package`], [`Registry::version`], [`Registry::newest`] and
-//!   [`Registry::list`] read. All of them look at an index of the database, and nothing is counted.
-//! - [`Registry::changes`] is every change in order, for those who keep an index of their own;
-//!   [`Registry::audit`] is the same log for people.
-//! - [`Registry::export`] and [`Registry::import`] move everything.
+//!   [`Registry::list`] read. All of them use a database index, and none counts rows.
+//! - [`Registry::changes`] lists every change in order, for mirrors with an index of their own;
+//!   [`Registry::audit`] is the same log for users.
+//! - [`Registry::export`] and [`Registry::import`] copy the whole registry.
 //!
-//! Whoever locks rows takes them in this order: namespace, keys, packages by name, claims of blobs,
-//! and the counter of the log at last.
+//! To avoid deadlocks, transactions lock rows in this order: namespace, keys, packages by name,
+//! claims of blobs, and last the counter of the log.
 
 mod actor;
 mod appeal;
@@ -95,7 +95,7 @@ impl<'a> Registry<'a> {
     }
 }
 
-/// A transaction that changes the registry.
+/// A write transaction on the registry.
 struct RegistryTransaction {
     transaction: WriteTransaction,
     kind: DatabaseKind,
@@ -110,7 +110,8 @@ impl RegistryTransaction {
         self.transaction.commit().await
     }
 
-    /// A statement that locks the rows that it reads. In SQLite a transaction has locked everything.
+    /// Builds a statement that locks the rows that it reads. In SQLite, a write transaction has
+    /// locked everything already.
     fn locking(&self, text: &'static str, lock: RowLock) -> Sql {
         match self.kind {
             DatabaseKind::Sqlite => crate::sql::sql(text),
@@ -119,12 +120,12 @@ impl RegistryTransaction {
     }
 }
 
-/// How rows are locked.
+/// The kind of a row lock.
 #[derive(Clone, Copy)]
 enum RowLock {
-    /// So that others can lock them so, but not change them.
+    /// Others can also take a shared lock, but cannot change the rows.
     Share,
-    /// So that nobody else can lock them.
+    /// Nobody else can lock the rows.
     Alone,
 }
 
@@ -132,7 +133,7 @@ impl RowLock {
     fn as_str(self) -> &'static str {
         match self {
             Self::Share => "FOR SHARE",
-            // Rows that refer to this one can be added nevertheless.
+            // This lock still lets others add rows that refer to the locked one.
             Self::Alone => "FOR NO KEY UPDATE",
         }
     }

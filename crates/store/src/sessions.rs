@@ -119,8 +119,8 @@ impl Sessions<'_> {
         row.as_ref().map(session).transpose()
     }
 
-    /// The conversation for which a person chose an id, begun if there is none. That others have one
-    /// of the same id is not to be seen.
+    /// The conversation for which a person chose an id, begun if there is none. That others have
+    /// one of the same id is not to be seen.
     pub async fn ensure(&self, id: &str, user_id: i64) -> Result<Session, StoreError> {
         if let Some(found) = self.own(id, user_id).await? {
             return Ok(found);
@@ -238,8 +238,8 @@ impl Sessions<'_> {
             .collect()
     }
 
-    /// Removes a conversation of one person, or whosever it is, with its messages; false if there is
-    /// none.
+    /// Removes a conversation of one person, or whosever it is, with its messages; false if there
+    /// is none.
     pub async fn delete(&self, id: &str, user_id: Option<i64>) -> Result<bool, StoreError> {
         let removed = sql("DELETE FROM sessions WHERE id = $1 AND (user_id = $2 OR $3 = 1)")
             .text(id)

@@ -1,7 +1,7 @@
-//! Skills as plain files: `skills/{name}/SKILL.md`.
+//! Stores skills as plain files: `skills/{name}/SKILL.md`.
 //!
-//! A person may edit them, and keep them in git; what was changed by hand is seen at once. Beside
-//! each file lies `SKILL.md.lock`, which writers hold.
+//! Users may edit the files and track them in git; manual changes are visible immediately. Beside
+//! each file is `SKILL.md.lock`, which writers lock.
 
 mod bucket;
 mod folder;
@@ -22,10 +22,10 @@ use crate::{
 use bucket::BucketSkills;
 use folder::FolderSkills;
 
-/// In bytes. What is larger is no skill.
+/// Maximum size of a SKILL.md in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// The skills of a storage. Cloning shares them.
+/// The skills of a storage. Clones share them.
 #[derive(Clone, Debug)]
 pub struct SkillFiles(SkillLocation);
 
@@ -35,64 +35,60 @@ enum SkillLocation {
     Bucket(Arc<BucketSkills>),
 }
 
-/// The file of a skill.
+/// The SKILL.md of a skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkillFile {
-    /// The name of its folder.
+    /// The name of the skill's folder.
     pub name: String,
-    /// The text. Shared: a file that did not change is not read again.
+    /// The text. Shared, because an unchanged file is not read again.
     pub text: Arc<str>,
-    /// When the skill was made.
     pub created_at: Timestamp,
-    /// When the file was last written.
     pub updated_at: Timestamp,
-    /// Changes with every write.
+    /// An opaque version that changes with every write.
     pub version: String,
 }
 
 /// A file of a skill beside its `SKILL.md`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resource {
-    /// Its path inside the skill, with `/`.
+    /// The path inside the skill, with `/`.
     pub path: String,
-    /// What is in it.
     pub bytes: Bytes,
-    /// Whether it can be run.
     pub executable: bool,
 }
 
 impl Resource {
-    /// Whether a file of a skill can have a path. It never leads out of the skill, to its `SKILL.md`,
-    /// or to a file that is hidden.
+    /// Whether a path is valid for a file of a skill. It must not lead out of the skill, to its
+    /// `SKILL.md`, or to a hidden file.
     pub fn can_be_at(path: &str) -> bool {
         is_resource(path)
     }
 }
 
-/// A file of a skill in a list.
+/// The path and the size of a file of a skill.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ResourceEntry {
-    /// Its path inside the skill, with `/`.
+    /// The path inside the skill, with `/`.
     pub path: String,
-    /// How many bytes it has.
+    /// The size in bytes.
     pub size: u64,
 }
 
 /// Why a skill was not written.
 #[derive(Debug, Error)]
 pub enum WriteError {
-    /// A skill of this name is there; case does not matter.
+    /// A skill of this name exists; case is ignored.
     #[error("the skill `{existing}` is there already")]
     Exists {
-        /// Its name.
+        /// The name of the existing skill.
         existing: String,
-        /// Whether it has a `SKILL.md`, or is an empty folder.
+        /// Whether the skill has a `SKILL.md`, or is an empty folder.
         has_file: bool,
     },
     /// There is no such skill.
     #[error("there is no such skill")]
     Missing,
-    /// It was changed by someone else after it was read.
+    /// Another writer changed the skill after it was read.
     #[error("the skill was changed in the meantime")]
     Changed,
     /// The storage failed.
@@ -100,14 +96,14 @@ pub enum WriteError {
     Store(#[from] StoreError),
 }
 
-/// Names are checked before they come here; this is the second door, which no path passes.
+/// Checks a name again, although callers have checked it, so that no path can be built from it.
 fn is_name(name: &str) -> bool {
     (1..=64).contains(&name.len())
         && name.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-'))
 }
 
-/// Whether a path can be that of a file beside `SKILL.md`. It never leads out of the skill, to a file
-/// of ours, or to one that nobody is shown.
+/// Whether a path is valid for a file beside `SKILL.md`. It must not lead out of the skill, to a
+/// file of Savoir, or to a hidden file.
 fn is_resource(path: &str) -> bool {
     let good = |part: &str| {
         !part.is_empty()
@@ -144,13 +140,13 @@ impl SkillFiles {
         Self(SkillLocation::Bucket(Arc::new(BucketSkills::new(bucket))))
     }
 
-    /// Whether they lie in a folder of this machine.
+    /// Whether the skills are in a local folder.
     pub fn is_local(&self) -> bool {
         matches!(self.0, SkillLocation::Folder(_))
     }
 
-    /// The true place of the folder of a skill, if they lie in a folder of this machine. It waits for
-    /// the disk.
+    /// The canonical path of a skill's folder, if the skills are in a local folder. Blocks on the
+    /// disk.
     pub fn place(&self, name: &str) -> Result<Option<PathBuf>, StoreError> {
         match &self.0 {
             SkillLocation::Bucket(_) => Ok(None),
@@ -158,7 +154,7 @@ impl SkillFiles {
         }
     }
 
-    /// The names of all folders that have a `SKILL.md`, sorted. Folders whose names no skill can have
+    /// The names of all folders that have a `SKILL.md`, sorted. Folders with invalid skill names
     /// are left out.
     pub async fn names(&self) -> Result<Vec<String>, StoreError> {
         match &self.0 {
@@ -170,7 +166,7 @@ impl SkillFiles {
         }
     }
 
-    /// All files that can be read as text, sorted by name. Unreadable ones are left out.
+    /// All SKILL.md files that are valid text, sorted by name. Unreadable ones are left out.
     pub async fn list(&self) -> Result<Vec<SkillFile>, StoreError> {
         match &self.0 {
             SkillLocation::Bucket(skills) => skills.list().await,
@@ -181,12 +177,12 @@ impl SkillFiles {
         }
     }
 
-    /// The file of a skill. `name` is one that was checked: letters, digits and hyphens.
+    /// Reads the SKILL.md of a skill. `name` must be a valid name: letters, digits and hyphens.
     pub async fn read(&self, name: &str) -> Result<Option<SkillFile>, StoreError> {
         match &self.0 {
             SkillLocation::Bucket(skills) => skills.read(name).await,
             SkillLocation::Folder(skills) => {
-                // To ask whether a file changed takes less time than to change the thread.
+                // Checking whether a file changed is faster than switching to another thread.
                 if let Some(file) = skills.unchanged(name) {
                     return Ok(Some(file));
                 }
@@ -197,8 +193,7 @@ impl SkillFiles {
         }
     }
 
-    /// Whether a skill of this name can be made: [`WriteError::Exists`] if something has it, written
-    /// in whatever case.
+    /// Fails with [`WriteError::Exists`] if a skill of this name exists; case is ignored.
     pub async fn check_free(&self, name: &str) -> Result<(), WriteError> {
         match &self.0 {
             SkillLocation::Bucket(skills) => skills.check_free(name).await,
@@ -210,7 +205,7 @@ impl SkillFiles {
         }
     }
 
-    /// Makes a skill. Of two callers at once, in whatever processes, one succeeds.
+    /// Creates a skill. Of two concurrent callers, even in different processes, one succeeds.
     pub async fn create(&self, name: &str, text: &str) -> Result<SkillFile, WriteError> {
         match &self.0 {
             SkillLocation::Bucket(skills) => skills.create(name, text).await,
@@ -223,7 +218,7 @@ impl SkillFiles {
         }
     }
 
-    /// Replaces the text of a skill that still has the version that was read.
+    /// Replaces the text of a skill if it still has the version that was read.
     pub async fn replace(
         &self,
         name: &str,
@@ -242,7 +237,7 @@ impl SkillFiles {
         }
     }
 
-    /// Removes the folder of a skill with all that is in it. If a version is named, only that one.
+    /// Deletes the folder of a skill. If a version is passed, only if the skill still has it.
     pub async fn delete(&self, name: &str, version: Option<&str>) -> Result<(), WriteError> {
         match &self.0 {
             SkillLocation::Bucket(skills) => skills.delete(name, version).await,
@@ -254,8 +249,8 @@ impl SkillFiles {
         }
     }
 
-    /// Makes a skill with its files, or replaces all of one that still has the version that was read.
-    /// It is there whole or not at all, whenever a process ends.
+    /// Creates a skill with its files, or replaces one that still has the version that was read.
+    /// The change is atomic, even if the process is killed.
     pub async fn put(
         &self,
         name: &str,
@@ -279,7 +274,7 @@ impl SkillFiles {
         }
     }
 
-    /// The files of a skill beside its `SKILL.md`, sorted; none if there is no such skill.
+    /// The files of a skill beside its `SKILL.md`, sorted; empty if the skill does not exist.
     pub async fn resources(&self, name: &str) -> Result<Vec<ResourceEntry>, StoreError> {
         match &self.0 {
             SkillLocation::Bucket(skills) => skills.resources(name).await,
@@ -291,7 +286,7 @@ impl SkillFiles {
         }
     }
 
-    /// One of them; an error if it has more than `most` bytes.
+    /// Reads one of these files; fails if it has more than `most` bytes.
     pub async fn resource(
         &self,
         name: &str,

@@ -66,8 +66,8 @@ impl SqlBuilder {
     }
 }
 
-/// How many values a statement of many rows has at most. PostgreSQL would take twice as many; SQLite
-/// looks for each value among all others, and has no way to go that many rows would save.
+/// How many values a statement of many rows has at most. PostgreSQL would take twice as many;
+/// SQLite looks for each value among all others, and has no way to go that many rows would save.
 const MAX_VALUES_PER_STATEMENT: [(&str, usize); 2] = [("PostgreSQL", 32_000), ("SQLite", 200)];
 const MAX_ROWS_PER_STATEMENT: usize = 500;
 
@@ -191,8 +191,8 @@ impl Sql {
         Ok(self.all(executor).await?.into_iter().next())
     }
 
-    /// As [`Self::run`], for as long as it takes: another process may be bringing a large database up
-    /// to date.
+    /// As [`Self::run`], for as long as it takes: another process may be bringing a large database
+    /// up to date.
     pub(crate) async fn run_to_end<'e, E>(self, executor: E) -> Result<u64, StoreError>
     where
         E: Executor<'e, Database = Any>,

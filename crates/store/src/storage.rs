@@ -1,4 +1,4 @@
-//! Bytes under keys, in a folder or a bucket.
+//! Stores bytes under keys, in a folder or a bucket.
 
 mod bucket;
 mod folder;
@@ -13,7 +13,7 @@ pub(crate) use folder::{WORK_PREFIX, file_error, on_a_thread, sync_folder, write
 use crate::{SkillFiles, StoreError, Timestamp};
 use folder::Folder;
 
-/// A place for bytes. Cloning shares it.
+/// A folder or a bucket. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Storage {
     place: StorageBackend,
@@ -26,8 +26,8 @@ enum StorageBackend {
     Bucket(Arc<Bucket>),
 }
 
-/// Keys are names with slashes between them. What could leave the folder is refused, and so are the
-/// names of files that are at work.
+/// Checks a key: names with slashes between them. Keys that could leave the folder are refused, and
+/// so are the names of temporary files.
 fn check(key: &str) -> Result<(), StoreError> {
     let good = |name: &str| {
         !matches!(name, "" | "." | ".." | ".lock")
@@ -42,14 +42,14 @@ fn check(key: &str) -> Result<(), StoreError> {
 }
 
 impl Storage {
-    /// A folder, made if it is not there, for its owner alone.
+    /// Opens a folder, and creates it if necessary, accessible only for its owner.
     pub fn folder(path: &Path) -> Result<Self, StoreError> {
         let folder = Folder::open(path)?;
         let skills = SkillFiles::in_folder(folder.path());
         Ok(Self { place: StorageBackend::Folder(Arc::new(folder)), skills })
     }
 
-    /// `s3://bucket[/prefix]`; endpoint, region and keys come from the environment
+    /// Opens `s3://bucket[/prefix]`; endpoint, region and keys come from the environment
     /// (`AWS_ENDPOINT_URL`, `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, …).
     pub fn open(url: &str) -> Result<Self, StoreError> {
         let settings: Vec<(String, String)> = std::env::vars_os()
@@ -59,7 +59,7 @@ impl Storage {
         Self::open_with(url, settings.iter().map(|(key, value)| (key.as_str(), value.as_str())))
     }
 
-    /// As [`Self::open`], with settings of the same names in place of the environment.
+    /// Like [`Self::open`], with these settings instead of the environment.
     pub fn open_with<'a>(
         url: &str,
         settings: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -69,7 +69,7 @@ impl Storage {
         Ok(Self { place: StorageBackend::Bucket(bucket), skills })
     }
 
-    /// Whether it answers.
+    /// Checks that the storage answers.
     pub async fn ping(&self) -> Result<(), StoreError> {
         match &self.place {
             StorageBackend::Folder(folder) => folder.ping().await,
@@ -77,7 +77,7 @@ impl Storage {
         }
     }
 
-    /// Whether something can be written.
+    /// Checks that the storage can be written.
     pub async fn try_write(&self) -> Result<(), StoreError> {
         match &self.place {
             StorageBackend::Folder(folder) => folder.try_write().await,
@@ -85,12 +85,13 @@ impl Storage {
         }
     }
 
-    /// Whether each write costs money and may be kept for good, as in a bucket with versions.
+    /// Whether this is a bucket, where each write costs money and may be stored forever as a
+    /// version.
     pub fn is_bucket(&self) -> bool {
         matches!(self.place, StorageBackend::Bucket(_))
     }
 
-    /// Keeps bytes, in place of what was there. Whole or not at all.
+    /// Stores bytes, and replaces existing ones. The write is atomic.
     pub async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
         check(key)?;
         match &self.place {
@@ -99,7 +100,8 @@ impl Storage {
         }
     }
 
-    /// Keeps bytes unless something is there; false if so. Of several at once, one is true.
+    /// Stores bytes unless the key exists; returns false if it does. Of several concurrent callers,
+    /// one gets true.
     pub async fn put_if_absent(&self, key: &str, bytes: Bytes) -> Result<bool, StoreError> {
         check(key)?;
         match &self.place {
@@ -108,8 +110,9 @@ impl Storage {
         }
     }
 
-    /// Keeps bytes in place of these; false if others are there, or none. Of several at once, one is
-    /// true, unless it is a bucket that cannot compare.
+    /// Replaces the bytes `old` by `new`; returns false if the key has other bytes or does not
+    /// exist. Of several concurrent callers, one gets true, unless it is a bucket without
+    /// conditional writes.
     pub(crate) async fn swap(&self, key: &str, old: Bytes, new: Bytes) -> Result<bool, StoreError> {
         check(key)?;
         match &self.place {
@@ -127,7 +130,7 @@ impl Storage {
         }
     }
 
-    /// How many bytes a key has.
+    /// The size of the bytes of a key.
     pub async fn size(&self, key: &str) -> Result<Option<u64>, StoreError> {
         check(key)?;
         match &self.place {
@@ -136,7 +139,7 @@ impl Storage {
         }
     }
 
-    /// A part of the bytes of a key; fewer if there are not as many.
+    /// A range of the bytes of a key; shorter if the key has fewer bytes.
     pub async fn get_range(
         &self,
         key: &str,
@@ -149,7 +152,7 @@ impl Storage {
         }
     }
 
-    /// An address at which everybody can read a key for some time; a folder has none.
+    /// A URL at which anyone can read a key for some time; none for a folder.
     pub async fn link(&self, key: &str, lasts: Duration) -> Result<Option<String>, StoreError> {
         check(key)?;
         match &self.place {
@@ -158,7 +161,7 @@ impl Storage {
         }
     }
 
-    /// Removes a key; nothing happens if there is none.
+    /// Deletes a key; does nothing if it does not exist.
     pub async fn delete(&self, key: &str) -> Result<(), StoreError> {
         check(key)?;
         match &self.place {
@@ -203,7 +206,7 @@ impl Storage {
         }
     }
 
-    /// The skills that lie here.
+    /// The skills in this storage.
     pub fn skills(&self) -> SkillFiles {
         self.skills.clone()
     }

@@ -1,5 +1,5 @@
-//! Answers chat messages with an agent that can use skills and the knowledge base of the conversation.
-//! Nobody can be asked for approval here, so tools that need approval do not run.
+//! Answers chat messages with an agent that can use skills and the knowledge base of the
+//! conversation. Nobody can be asked for approval here, so tools that need approval do not run.
 
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ use crate::{
 };
 
 impl ChatService {
-    /// As [`answer`](Self::answer), by an agent with the skills of a library, and with what runs their
-    /// tools if that is there.
+    /// As [`answer`](Self::answer), by an agent with the skills of a library, and with what runs
+    /// their tools if that is there.
     pub async fn answer_with_tools(
         &self,
         turn: &ChatTurn,

@@ -7,8 +7,8 @@ use similar::{ChangeTag, TextDiff};
 
 /// Lines that are shown; a person reads no more before they agree.
 const MAX_LINES: usize = 60;
-/// Characters of a shown line. What is longer goes on in the next one, which says so: a terminal that
-/// broke it would let a stranger begin a line.
+/// Characters of a shown line. What is longer goes on in the next one, which says so: a terminal
+/// that broke it would let a stranger begin a line.
 const MAX_CHARACTERS: usize = 72;
 /// Lines around a change.
 const CONTEXT: usize = 1;
@@ -18,7 +18,8 @@ const TIME: Duration = Duration::from_millis(500);
 /// Lines that come and go, harmless for a terminal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileDiff {
-    /// Each begins with `+`, `-` or a space, and is followed by `…` where it continues the one before.
+    /// Each begins with `+`, `-` or a space, and is followed by `…` where it continues the one
+    /// before.
     pub lines: Vec<String>,
     /// How many lines are not shown.
     pub more: usize,

@@ -1,7 +1,8 @@
 //! Simulates which installed skills other agents (Claude Code, Codex, …) show to their models.
 //!
-//! Each rule stands here with where it is known from. Sizes in tokens are estimates: every host counts
-//! with a tokenizer of its own.
+//! Each rule names its source. Sizes in tokens are estimates, because every host uses a tokenizer
+//! of its own. A host is another agent; its catalogue is the list of skills that it shows to its
+//! model.
 
 mod reading;
 
@@ -10,80 +11,80 @@ use serde::Serialize;
 pub use self::reading::Files;
 use super::{cut, estimate_tokens, fair_share, fitting};
 
-/// What one host does.
+/// The rules of one host.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HostRules {
-    /// Its name, as `--agent` takes it.
+    /// The name of the host, as `--agent` takes it.
     pub agent: &'static str,
-    /// Thousandths of the context that the catalogue may take.
+    /// The part of the context that the catalogue may take, in thousandths.
     pub per_mille: usize,
-    /// Tokens that it takes at most, however large the context is.
+    /// Maximum number of tokens of the catalogue, however large the context is.
     pub most_tokens: Option<usize>,
-    /// Characters of one description, with its hint, that are shown.
+    /// Maximum number of characters of one description, with its hint.
     pub most_characters: Option<usize>,
-    /// Whether the hint when to use a skill belongs to the description.
+    /// Whether the hint when to use a skill is part of the description.
     pub with_hint: bool,
     /// Whether the path of each skill is shown.
     pub with_path: bool,
-    /// What happens when the catalogue is too long.
+    /// How a catalogue that is too long is shortened.
     pub overflow: Overflow,
-    /// Characters of a name; a skill with a longer one is not loaded.
+    /// Maximum number of characters of a name; a skill with a longer one is not loaded.
     pub longest_name: Option<usize>,
-    /// Where the name of a skill stands.
+    /// The source of the name of a skill.
     pub takes_name: TakesName,
-    /// What happens to a skill without a description.
+    /// How a skill without a description is handled.
     pub no_description: NoDescription,
-    /// What happens to a frontmatter that is no YAML.
+    /// How frontmatter that is not valid YAML is handled.
     pub broken_yaml: BrokenYaml,
-    /// How a skill says that models do not call it.
+    /// How a skill declares that models must not call it.
     pub says_no: SaysNo,
-    /// What happens to skills of the same name.
+    /// How skills of the same name are handled.
     pub same_name: SameName,
-    /// Where all this is known from.
+    /// The sources of these rules.
     pub rules: &'static [Rule],
 }
 
-/// What happens when a catalogue is too long.
+/// How a catalogue that is too long is shortened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Overflow {
-    /// Whole skills are left out, those first that were used least.
+    /// Whole skills are left out, the least used first.
     LeaveOut,
-    /// Descriptions become shorter, all alike; then skills are left out.
+    /// Descriptions are shortened to the same length; then skills are left out.
     Shorten,
 }
 
-/// Where the name of a skill stands.
+/// The source of the name of a skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TakesName {
-    /// It is that of the folder, whatever the skill says.
+    /// The name of the folder, even if the skill has another.
     Folder,
-    /// The field `name`; that of the folder without one.
+    /// The field `name`, or else the name of the folder.
     Field,
 }
 
-/// What happens to a skill without a description.
+/// How a skill without a description is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NoDescription {
-    /// The first paragraph of its text is taken.
+    /// The first paragraph of its text is used.
     FirstParagraph,
-    /// It is not loaded.
+    /// The skill is not loaded.
     NotLoaded,
 }
 
-/// What happens to a frontmatter that is no YAML.
+/// How frontmatter that is not valid YAML is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BrokenYaml {
-    /// Values that break it are put in quotes.
+    /// Invalid values are put in quotes.
     Quoted,
     /// The skill is not listed.
     NotListed,
 }
 
-/// How a skill says that models do not call it.
+/// How a skill declares that models must not call it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SaysNo {
@@ -91,14 +92,13 @@ pub enum SaysNo {
     Field(&'static str),
     /// This value of a file beside SKILL.md is false.
     SideFile {
-        /// The file.
         file: &'static str,
-        /// The value, as keys with dots between them.
+        /// The path of the value, as keys with dots between them.
         path: &'static str,
     },
 }
 
-/// What happens to skills of the same name.
+/// How skills of the same name are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SameName {
@@ -108,26 +108,25 @@ pub enum SameName {
     All,
 }
 
-/// One rule, and where it is known from.
+/// One rule, and its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Rule {
-    /// What the host does.
+    /// The behavior of the host.
     pub says: &'static str,
-    /// Who says so.
+    /// The document or person that describes the rule.
     pub source: &'static str,
-    /// How sure that is.
     pub certainty: Certainty,
 }
 
-/// How sure a rule is.
+/// The reliability of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Certainty {
     /// The host's documentation or source says so.
     Documented,
-    /// Users saw it.
+    /// Users reported it.
     Reported,
-    /// We reckon so.
+    /// An assumption of Savoir.
     Estimate,
 }
 
@@ -277,19 +276,19 @@ pub const HOSTS: [HostRules; 2] = [
 pub struct Installed {
     /// Its name.
     pub name: String,
-    /// What it says of itself.
+    /// The description in the skill.
     pub description: String,
     /// When to use it.
     pub when_to_use: Option<String>,
-    /// Where its SKILL.md is, as the host names it.
+    /// The path of the SKILL.md, as the host shows it.
     pub path: String,
-    /// Whether it may be used without being asked for by name.
+    /// Whether the model may use the skill without being asked for it by name.
     pub model_invocable: bool,
     /// Why the host cannot load it.
     pub broken: Option<String>,
 }
 
-/// What the model of a host sees.
+/// The catalogue that the model of a host sees.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Simulation {
     /// The host.
@@ -298,30 +297,30 @@ pub struct Simulation {
     pub context: usize,
     /// Tokens that the catalogue may take.
     pub budget: usize,
-    /// About how many it takes.
+    /// The estimated number of tokens of the catalogue.
     pub tokens: usize,
-    /// What it sees of each skill, in the order of the catalogue.
+    /// The skills, in the order of the catalogue.
     pub skills: Vec<Sight>,
-    /// Where the rules are known from.
+    /// The rules, with their sources.
     pub rules: &'static [Rule],
 }
 
-/// What a model sees of a skill.
+/// How a model sees one skill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Sight {
-    /// The skill.
+    /// The name of the skill.
     pub name: String,
-    /// Where its SKILL.md is.
+    /// The path of the SKILL.md.
     pub path: String,
-    /// Whether it is in the catalogue.
+    /// Whether the skill is in the catalogue.
     pub visible: bool,
-    /// The line that it has there.
+    /// The line in the catalogue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<String>,
-    /// Whether that is less than it says of itself.
+    /// Whether the line was cut.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
-    /// Why it is not there, or not whole.
+    /// Why the skill is left out or its line was cut.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
@@ -332,7 +331,7 @@ impl Sight {
     }
 }
 
-/// A skill that has a line.
+/// A skill that has a line in the catalogue.
 struct Entry {
     name: String,
     path: String,
@@ -346,13 +345,13 @@ impl HostRules {
         HOSTS.iter().find(|rules| rules.agent == agent)
     }
 
-    /// Tokens that the catalogue may take in a context.
+    /// The number of tokens that the catalogue may take in a context.
     pub fn budget(&self, context: usize) -> usize {
         let share = context.saturating_mul(self.per_mille) / 1000;
         self.most_tokens.map_or(share, |most| share.min(most))
     }
 
-    /// What a model with a context of so many tokens sees.
+    /// Simulates the catalogue for a model with a context of `context` tokens.
     pub fn simulate(&self, mut skills: Vec<Installed>, context: usize) -> Simulation {
         skills.sort_by(|a, b| a.name.cmp(&b.name).then_with(|| a.path.cmp(&b.path)));
         let budget = self.budget(context);

@@ -69,7 +69,8 @@ impl HostTools {
 
     fn policy(&self, shell: &Path, wall: Duration) -> Result<Policy, ToolFailure> {
         let root = self.workspace.root().to_owned();
-        // A repository of the workspace itself can be worked with; what git executes stays as it is.
+        // A repository of the workspace itself can be worked with; what git executes stays as it
+        // is.
         let opened = [root.join(".git")];
         let protected = grant::protect(&self.run_env, None, std::slice::from_ref(&root), &opened);
         let protected = protected.map_err(|error| ("workspace-unusable", error.to_string()))?;
@@ -120,7 +121,8 @@ struct CommandResult {
     aside: Vec<String>,
 }
 
-/// Runs a command with everything held that other programs obey, and puts aside what it adds to that.
+/// Runs a command with everything held that other programs obey, and puts aside what it adds to
+/// that.
 fn run_protected<'a>(
     mut policy: Policy,
     shell: &Path,

@@ -87,8 +87,8 @@ fn is_formal(found: &Diagnostic) -> bool {
     }
 }
 
-/// What a skill says of who calls it and what it allows holds in whichever dialect it says so. The error
-/// says why that cannot be told.
+/// What a skill says of who calls it and what it allows holds in whichever dialect it says so. The
+/// error says why that cannot be told.
 pub fn guard(skill: &mut Skill, reading: &Reading) -> Result<(), String> {
     let document = &reading.document;
     let mut keys = document.entries().iter().map(|entry| entry.key.as_str());

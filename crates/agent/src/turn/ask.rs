@@ -18,7 +18,8 @@ pub(super) struct ModelReply {
 }
 
 impl TurnRun<'_> {
-    /// Asks, and tells each piece of the answer. Ends as soon as nobody listens or a limit is reached.
+    /// Asks, and tells each piece of the answer. Ends as soon as nobody listens or a limit is
+    /// reached.
     pub(super) async fn ask(
         &self,
         messages: Vec<Message>,

@@ -1,4 +1,5 @@
-//! Runs the tool calls of one model reply: checks the allow-list, runs in parallel, answers in order.
+//! Runs the tool calls of one model reply: checks the allow-list, runs calls in parallel, and
+//! answers in order.
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -18,29 +19,29 @@ use crate::{
     toolset::{Origin, ToolAnswer},
 };
 
-/// Calls of one answer that are carried out.
+/// Maximum number of calls of one answer that are executed.
 const MAX_CALLS: usize = 64;
-/// Characters of arguments that whoever watches is shown.
+/// Characters of arguments that progress events show.
 const MAX_SHOWN_ARGUMENT_CHARS: usize = 200;
-/// What a model reads in place of delegating.
+/// The note to a model that loads a forked skill where forks are disabled.
 const FORK_RUNS_INLINE_NOTE: &str = "This skill is meant to be carried out apart, which is not possible here. Do it \
     within this conversation, and tell only what came of it.";
 
-/// What is to be done for a call.
+/// The work for one call.
 enum Job<'a> {
-    /// Nothing more.
+    /// None; the call is answered already.
     Answered,
-    /// A tool is called.
+    /// Call a tool.
     Tool(&'a Found, Map<String, Value>),
-    /// A skill is carried out apart.
+    /// Run a skill in a separate agent.
     Fork(Arc<Opened>, String),
 }
 
 impl TurnRun<'_> {
-    /// Carries out calls; gives the limit that was reached.
+    /// Executes calls; returns the limit that was reached, if any.
     ///
-    /// Skills are loaded first, one after the other. All other calls are held to what was allowed
-    /// before the answer and to each list that was loaded by it, so that none of them widens what
+    /// Skills are loaded first, one after the other. All other calls must satisfy the lists that
+    /// applied before the answer and each list that the answer loaded, so that no call widens what
     /// another may do.
     pub(super) async fn carry_out(
         &self,
@@ -93,7 +94,7 @@ impl TurnRun<'_> {
         Ok(None)
     }
 
-    /// Waits for something, unless nobody listens any more or the time is over.
+    /// Waits for `work`, unless the listener is gone or the time is over.
     async fn unless_over<T>(
         &self,
         work: impl Future<Output = T>,
@@ -106,7 +107,7 @@ impl TurnRun<'_> {
         }
     }
 
-    /// The skill that a call wants to load, if it is one that is carried out apart here.
+    /// The skill that a call wants to load, if it runs as a fork.
     async fn find_forked_skill(&self, given: &Map<String, Value>) -> Option<(Arc<Opened>, String)> {
         if self.is_fork || self.agent.forks != Forks::SeparateAgent {
             return None;
@@ -118,7 +119,7 @@ impl TurnRun<'_> {
         opened.skill.policy.context_fork.then(|| (opened, task.to_owned()))
     }
 
-    /// The answer of a call, as the model reads it.
+    /// Executes one job; returns the answer for the model.
     async fn run_job(
         &self,
         call: &ToolCall,
@@ -148,8 +149,8 @@ impl TurnRun<'_> {
         }
     }
 
-    /// Why a call is refused. No skill that is loaded within another one frees what that one does not
-    /// allow.
+    /// The message for a call that an allow-list refuses. A skill that is loaded within a fork
+    /// cannot allow tools that the fork does not.
     fn refusal(&self, refused: &NotAllowed, found: &Found) -> String {
         match refused {
             NotAllowed::Tool { tool, list } if !self.can_be_allowed_by_other_skill(found) => {
@@ -196,7 +197,7 @@ impl TurnRun<'_> {
         marked(&origin, &answer, self.agent.limits.answer_bytes)
     }
 
-    /// Tells that a call is not carried out.
+    /// Emits that a call is refused.
     async fn refuse(&self, call: &ToolCall, refused: &ToolAnswer) -> Result<String, Gone> {
         let code = refused.failure.as_deref().unwrap_or("refused");
         tracing::info!(tool = call.name, code, "a call is refused");
@@ -206,7 +207,7 @@ impl TurnRun<'_> {
         Ok(marked("savoir", refused, self.agent.limits.answer_bytes))
     }
 
-    /// Whoever does not listen any more is noticed by those who wait for the calls.
+    /// Ignores a listener that is gone; the code that waits for the calls detects that.
     pub(super) async fn tell(
         &self,
         thought: Thought,
@@ -234,7 +235,7 @@ impl TurnRun<'_> {
     }
 }
 
-/// Finds the tool that is meant and reads its arguments.
+/// Finds the tool of a call and parses its arguments.
 fn prepare<'o>(
     place: usize,
     call: &ToolCall,
@@ -258,7 +259,7 @@ fn prepare<'o>(
     }
 }
 
-/// Calls that run at once, in their order; one that must run alone is a batch of its own.
+/// Groups calls that run in parallel, in order; a call that must run alone is a batch of its own.
 fn batches(jobs: &[Job<'_>]) -> Vec<Vec<usize>> {
     let mut batches: Vec<Vec<usize>> = vec![Vec::new()];
     for (place, job) in jobs.iter().enumerate() {
@@ -278,7 +279,7 @@ fn batches(jobs: &[Job<'_>]) -> Vec<Vec<usize>> {
     batches
 }
 
-/// A skill that is told although it is meant to be carried out apart.
+/// Adds the note about forks to the answer that loads a forked skill inline.
 fn add_fork_note(answer: ToolAnswer) -> ToolAnswer {
     match answer.data {
         Some(Value::Object(mut told)) if told.get("context_fork") == Some(&Value::Bool(true)) => {
@@ -306,7 +307,7 @@ fn timed_out_answer(name: &str, limit: Duration) -> ToolAnswer {
     ToolAnswer::failed("tool-timeout", message)
 }
 
-/// Where an answer comes from.
+/// Describes the source of an answer.
 fn origin(found: &Found, given: &Map<String, Value>) -> String {
     let name = &found.spec.definition.name;
     let skill = given.get("name").and_then(Value::as_str).map(shown_name);
@@ -323,14 +324,14 @@ fn origin(found: &Found, given: &Map<String, Value>) -> String {
     }
 }
 
-/// An answer with the line that says where it comes from, cut to a bound.
+/// An answer with a line about its source, cut to `most` bytes.
 pub(super) fn marked(origin: &str, answer: &ToolAnswer, most: usize) -> String {
     let failed = answer.failure.as_deref().map(|code| format!(", failed: {code}"));
     let failed = failed.unwrap_or_default();
     format!("[origin: {origin}{failed}]\n{}", cut(&answer.text, most))
 }
 
-/// The beginning of a text, and how much more there was.
+/// The beginning of a text, with a note on how much was cut.
 pub(super) fn cut(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
@@ -339,7 +340,7 @@ pub(super) fn cut(text: &str, most: usize) -> String {
     format!("{}\n[cut here: {} more bytes]", &text[..end], text.len() - end)
 }
 
-/// A name without what could be taken for something else.
+/// A name without control characters and brackets, which could imitate other parts of the text.
 pub(super) fn shown_name(name: &str) -> String {
     let plain = |c: char| if c.is_control() || matches!(c, '`' | '[' | ']') { '?' } else { c };
     name.chars().take(80).map(plain).collect()

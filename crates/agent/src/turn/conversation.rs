@@ -60,8 +60,8 @@ impl Conversation {
         }
     }
 
-    /// What is sent: the system text, and the newest of what was said for which there is room. Whole
-    /// turns are left out first, then old answers of tools.
+    /// What is sent: the system text, and the newest of what was said for which there is room.
+    /// Whole turns are left out first, then old answers of tools.
     pub(super) fn request(&self, system: &str, most: usize) -> Vec<Message> {
         let room = most.saturating_sub(estimate_tokens(system));
         let mut messages = self.newest(room).to_vec();

@@ -1,6 +1,7 @@
-//! A skill that is carried out apart: by an agent with a history of its own. It may call what the list of
-//! the skill and the list of its caller both allow, from beginning to end: a skill cannot start another
-//! one to do what it may not do itself. The caller reads a short result and is not restricted by it.
+//! A skill that is carried out apart: by an agent with a history of its own. It may call what the
+//! list of the skill and the list of its caller both allow, from beginning to end: a skill cannot
+//! start another one to do what it may not do itself. The caller reads a short result and is not
+//! restricted by it.
 //!
 //! Such an agent carries out nothing apart itself, so no skill can call itself without end.
 

@@ -11,8 +11,8 @@ use crate::{
     toolset::{Origin, ToolSpec, Toolset},
 };
 
-/// All tools as they are before an answer. Calls of the answer are looked up here, so that what one of
-/// them brings along cannot be called by another.
+/// All tools as they are before an answer. Calls of the answer are looked up here, so that what one
+/// of them brings along cannot be called by another.
 pub(super) struct Offer {
     tools: Vec<Found>,
     by_name: HashMap<String, usize>,

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Approval, ExtraGrants, Program, Request, phrase, shown};
 
-/// Changes of one kind that are named; a hostile skill can have thousands, and all its rights are in
-/// the question.
+/// Changes of one kind that are named; a hostile skill can have thousands, and all its rights are
+/// in the question.
 const MOST: usize = 6;
 
 /// Every difference in short sentences, the files first.

@@ -5,35 +5,34 @@ use serde::Serialize;
 
 use super::{Added, Approval, Fingerprint, Request, Trust, changes::changes, shown};
 
-/// What to do before agreeing to a skill from elsewhere.
+/// The advice before approving a downloaded skill.
 const READ_FIRST: &str = "this skill was downloaded: read its files before you agree";
 
-/// What the rules say about a request.
+/// The decision of the rules about a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase", tag = "verdict")]
 pub enum Verdict {
-    /// It runs without a question.
+    /// The tool runs without a question.
     Run {
-        /// Why nobody is asked.
+        /// Why the user is not asked.
         reason: String,
     },
-    /// A person decides.
+    /// The user decides.
     Ask {
-        /// Why the question comes, the gravest reason first.
+        /// Why the user is asked, the most important reason first.
         reasons: Vec<String>,
-        /// What to shout.
+        /// Prominent warnings.
         warnings: Vec<String>,
     },
-    /// It does not run, whatever anybody says.
+    /// The tool does not run, and no approval can change that.
     Refuse {
-        /// Why not.
         reason: String,
-        /// The way out.
+        /// A hint.
         help: String,
     },
 }
 
-/// Holds a request against the rules and against the answer that was kept for the same place.
+/// Checks a request against the rules and against the approval that is stored for the same path.
 ///
 /// | | kept and nothing changed | else |
 /// |---|---|---|
@@ -47,8 +46,8 @@ pub enum Verdict {
 /// | community, no right that the tier asks about | runs | runs |
 /// | everything else | runs | asks |
 ///
-/// What the tier asks about is in [`decision`]. A signature that does not cover every file that a
-/// run can see counts for nothing, so such a skill is never more than experimental.
+/// [`decision`] says which permissions a tier asks about. A signature that does not cover every
+/// file that a run can see is ignored, so such a skill is never more than experimental.
 pub fn decide(request: &Request, kept: Option<&Approval>) -> Verdict {
     if let Some(refusal) = refusal(request) {
         return refusal;
@@ -77,7 +76,7 @@ pub fn decide(request: &Request, kept: Option<&Approval>) -> Verdict {
     if request.trust == Trust::Downloaded {
         return ask(uncovered(request).into_iter().collect(), vec![READ_FIRST.to_owned()]);
     }
-    // Whoever can type a command can add rights to it, so a signature does not cover them.
+    // The author's signature does not cover permissions that are added on the command line.
     if !request.extra.is_empty() {
         return ask(Vec::new(), Vec::new());
     }
@@ -100,18 +99,18 @@ pub fn decide(request: &Request, kept: Option<&Approval>) -> Verdict {
     }
 }
 
-/// The first right that a tier does not grant without a question, be it declared or not.
+/// The first permission that the tier does not grant without a question, declared or not.
 fn asked_about(request: &Request) -> Option<&Permission> {
     request.granted().find(|entry| decision(request.tier, entry) == Decision::Prompt)
 }
 
-/// Who vouches for it, after the tier.
+/// The signer, as a suffix after the tier.
 fn by(request: &Request) -> String {
     let signed = request.signed.as_deref();
     signed.map(|signed| format!(", signed {}", shown(signed))).unwrap_or_default()
 }
 
-/// Why a signature that holds does not count.
+/// Why a valid signature is ignored: it does not cover all files.
 fn uncovered(request: &Request) -> Option<String> {
     let (first, others) = request.uncovered.split_first()?;
     let more = match others.len() {
@@ -130,7 +129,8 @@ fn run(reason: impl Into<String>) -> Verdict {
     Verdict::Run { reason: reason.into() }
 }
 
-/// What no answer can make right: a right that nothing could hold, or a place that cannot be kept.
+/// Refuses requests that no approval can allow: permissions that cannot be enforced, and paths that
+/// cannot be stored as text.
 fn refusal(request: &Request) -> Option<Verdict> {
     let refuse =
         |reason: String, help: &str| Some(Verdict::Refuse { reason, help: help.to_owned() });
@@ -177,7 +177,7 @@ fn refusal(request: &Request) -> Option<Verdict> {
     None
 }
 
-/// What is wrong with something that a person adds.
+/// The problem with an entry that the user adds; none if it is valid.
 fn problem(added: Added, entry: &str) -> Option<String> {
     if entry.trim().is_empty() {
         return Some("it is empty".to_owned());
@@ -189,7 +189,8 @@ fn problem(added: Added, entry: &str) -> Option<String> {
     }
 }
 
-/// A host may be given with a port, or as a URL, which holds for everything below its path.
+/// The problem with an added host. A host may have a port, or be a URL, which then covers
+/// everything below its path.
 fn host_problem(added: Added, entry: &str) -> Option<String> {
     let url = match entry.split_once("://") {
         Some(("http" | "https", _)) => entry.to_owned(),

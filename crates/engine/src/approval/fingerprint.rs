@@ -7,26 +7,27 @@ use serde::{Deserialize, Serialize};
 
 use super::{ExtraGrants, Program, Request};
 
-/// SHA-256 over everything that a kept answer stands for: place, content, rights and programs.
+/// SHA-256 over everything that an approval covers: path, content, permissions and programs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Fingerprint(String);
 
-/// The digits by which a person tells two of them apart.
+/// Number of digits that are enough for a user to tell two fingerprints apart.
 const SHORT: usize = 12;
 
-/// The digits that agree to a run: so many that nobody can make two skills with the same ones.
+/// Number of digits that approve a run on the command line: so many that nobody can create two
+/// skills with the same ones.
 const AGREEING: usize = 32;
 
 impl Fingerprint {
     /// The fingerprint of a request.
     ///
-    /// Neither the tool nor its arguments count: the answer is for the skill, and the content of
-    /// the skill settles what its tools can become.
+    /// Neither the tool nor its arguments are included: the approval is for the skill, and the
+    /// content of the skill determines what its tools can run.
     pub fn of(request: &Request) -> Self {
         #[derive(Serialize)]
         struct Canonical<'a> {
-            // Another format of this JSON must never give the same digits.
+            // Another format of this JSON must never result in the same digits.
             format: &'static str,
             path: &'a Path,
             digest: &'a str,
@@ -42,8 +43,8 @@ impl Fingerprint {
             programs: sorted(&request.programs),
             extra: request.extra.sorted(),
         };
-        // Only a path that is not UTF-8 fails, and `decide` refuses those. The debug form keeps
-        // such paths apart nevertheless.
+        // Serialization only fails for a path that is not UTF-8, and `decide` refuses those. The
+        // debug form still distinguishes such paths.
         let json = serde_json::to_string(&canonical).unwrap_or_else(|_| {
             let Canonical { format, path, digest, permissions, programs, extra } = &canonical;
             format!("{:?}", (format, path, digest, permissions, programs, extra))
@@ -56,12 +57,12 @@ impl Fingerprint {
         &self.0
     }
 
-    /// As many digits as [`agrees`] wants.
+    /// As many digits as [`agrees`] requires.
     pub fn agreeing(&self) -> &str {
         self.0.get(..AGREEING).unwrap_or(&self.0)
     }
 
-    /// Enough digits for a person to tell it from others.
+    /// Enough digits for a user to distinguish it from others.
     pub fn short(&self) -> &str {
         self.0.get(..SHORT).unwrap_or(&self.0)
     }
@@ -80,7 +81,7 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// Whether the digits, 32 of them or more, are the beginning of the fingerprint.
+/// Whether the digits, at least 32, are the beginning of the fingerprint.
 pub fn agrees(fingerprint: &Fingerprint, digits: &str) -> bool {
     let beginning = fingerprint.0.get(..digits.len());
     digits.len() >= AGREEING && beginning.is_some_and(|found| found.eq_ignore_ascii_case(digits))

@@ -17,35 +17,33 @@ use crate::{
     store::{self, Existing, StoreError},
 };
 
-/// A "yes, always": what was agreed to, when and by whom.
+/// A stored "yes, always": the approved skill and permissions, the time and the user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Approval {
-    /// What the answer holds for.
+    /// The fingerprint of the approved request.
     pub fingerprint: Fingerprint,
-    /// Where the skill is.
+    /// The skill's folder or file.
     pub path: PathBuf,
-    /// Its name.
+    /// The name of the skill.
     pub skill: String,
-    /// SHA-256 of its content.
+    /// SHA-256 of the content of the skill.
     pub digest: String,
-    /// Its rights.
     pub permissions: Vec<Permission>,
-    /// The programs that it runs.
     pub programs: Vec<Program>,
-    /// What the person added.
+    /// Permissions that the user added.
     #[serde(default)]
     pub extra: ExtraGrants,
-    /// Its files with the first digits of their SHA-256; empty if they are too many.
+    /// The files of the skill with the first digits of their SHA-256; empty if there are too many.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, String>,
-    /// RFC 3339, UTC.
+    /// The time of the approval, RFC 3339 in UTC.
     pub approved_at: String,
-    /// The name of the user.
+    /// The name of the user who approved.
     pub by: String,
 }
 
 impl Approval {
-    /// An approval of the request as it is, now.
+    /// Creates an approval of the request, with the current time.
     pub fn new(request: &Request, by: impl Into<String>) -> Self {
         let mut permissions = request.permissions.clone();
         permissions.sort();
@@ -87,24 +85,24 @@ struct File {
     approvals: Vec<Approval>,
 }
 
-/// The approvals in `approvals.json`, one for each place.
+/// The store of approvals, `approvals.json`, with at most one approval for each path.
 #[derive(Clone, Debug)]
 pub struct Approvals {
     home: Home,
 }
 
 impl Approvals {
-    /// The store of a home; nothing is read yet.
+    /// Creates the store of a home; reads nothing yet.
     pub fn new(home: &Home) -> Self {
         Self { home: home.clone() }
     }
 
-    /// The file that holds them, which need not be there.
+    /// The path of the file, which may not exist.
     pub fn file(&self) -> PathBuf {
         self.home.data().join("approvals.json")
     }
 
-    /// All of them, sorted by path.
+    /// All approvals, sorted by path.
     pub fn list(&self) -> Result<Vec<Approval>, StoreError> {
         #[derive(Deserialize)]
         struct Format {
@@ -113,7 +111,7 @@ impl Approvals {
         let path = self.file();
         store::refuse_exposed(self.home.data())?;
         store::refuse_exposed(&path)?;
-        // The number first: of a newer format, nothing else can be relied on.
+        // The version is read first: nothing else is known about a newer format.
         match store::read_json::<Format>(&path)? {
             None => return Ok(Vec::new()),
             Some(Format { version }) if version > VERSION => {
@@ -124,18 +122,18 @@ impl Approvals {
         Ok(store::read_json::<File>(&path)?.map(|file| file.approvals).unwrap_or_default())
     }
 
-    /// The approval of the skill at a path, whether it still holds or not.
+    /// The approval of the skill at a path, valid or outdated.
     pub fn get(&self, path: &Path) -> Result<Option<Approval>, StoreError> {
         Ok(self.list()?.into_iter().find(|kept| kept.path == path))
     }
 
-    /// What the person added for the skill at a path. It counts only if the fingerprint of the
-    /// request that includes it is the one that was approved.
+    /// The permissions that the user added for the skill at a path. They are valid only if the
+    /// fingerprint of the request that includes them is the approved one.
     pub fn extra_for(&self, path: &Path) -> Result<ExtraGrants, StoreError> {
         Ok(self.get(path)?.map(|kept| kept.extra).unwrap_or_default())
     }
 
-    /// Keeps an approval in place of the one for the same path.
+    /// Stores an approval; replaces the one for the same path.
     pub fn keep(&self, approval: Approval) -> Result<(), StoreError> {
         self.change(|approvals| {
             approvals.retain(|kept| kept.path != approval.path);
@@ -143,7 +141,7 @@ impl Approvals {
         })
     }
 
-    /// Takes back the approvals of a path or of a name; gives back what they were.
+    /// Removes the approvals of a path or of a skill name; returns the removed ones.
     pub fn revoke(&self, path_or_name: &str) -> Result<Vec<Approval>, StoreError> {
         let place = place(path_or_name);
         self.take(|kept| {
@@ -151,13 +149,13 @@ impl Approvals {
         })
     }
 
-    /// Takes back every approval.
+    /// Removes all approvals; returns them.
     pub fn revoke_all(&self) -> Result<Vec<Approval>, StoreError> {
         self.take(|_| true)
     }
 
     fn take(&self, is_meant: impl Fn(&Approval) -> bool) -> Result<Vec<Approval>, StoreError> {
-        // A store that was never used stays unmade.
+        // Does not create the file if there is nothing to remove.
         if !self.list()?.iter().any(&is_meant) {
             return Ok(Vec::new());
         }
@@ -166,7 +164,7 @@ impl Approvals {
         Ok(taken)
     }
 
-    /// Reads, changes and writes without another writer in between.
+    /// Reads, changes and writes the file under a lock.
     fn change(&self, change: impl FnOnce(&mut Vec<Approval>)) -> Result<(), StoreError> {
         self.home.data_folder("")?;
         let path = self.file();
@@ -178,7 +176,8 @@ impl Approvals {
     }
 }
 
-/// The path of a skill as approvals have it. The skill may be gone, so it need not exist.
+/// The path of a skill as approvals store it. The skill may have been deleted, so the path need not
+/// exist.
 fn place(text: &str) -> Option<PathBuf> {
     let path = Path::new(text);
     let path = path.canonicalize().or_else(|_| std::path::absolute(path)).ok()?;
@@ -187,7 +186,7 @@ fn place(text: &str) -> Option<PathBuf> {
         Some(folder) if names_skill.is_some_and(savoir_skill::folder::is_skill_file) => {
             Some(folder.to_owned())
         }
-        // Components do not have the slash at the end that a person may have typed.
+        // `components` drops a trailing slash that the user may have typed.
         _ => Some(path.components().collect()),
     }
 }

@@ -1,7 +1,8 @@
 //! Detects host and program names that imitate others with similar letters.
 //!
-//! A letter of another script can look exactly like a Latin one, and a host hides such letters behind
-//! `xn--`. A person who is asked reads what such a name looks like, and that it is another one.
+//! A letter of another script can look exactly like a Latin one, and a host hides such letters
+//! behind `xn--`. A person who is asked reads what such a name looks like, and that it is another
+//! one.
 
 use idna::{
     AsciiDenyList,
@@ -19,8 +20,8 @@ pub(super) struct Name {
     pub(super) is_marked: bool,
 }
 
-/// Letters that look like a Latin one. Not complete, and it need not be: what is missing here is marked
-/// as well, without the name that it looks like.
+/// Letters that look like a Latin one. Not complete, and it need not be: what is missing here is
+/// marked as well, without the name that it looks like.
 const LOOK_ALIKES: [(char, &str); 24] = [
     ('a', "\u{430}\u{3b1}\u{251}"),
     ('b', "\u{432}\u{184}\u{185}"),

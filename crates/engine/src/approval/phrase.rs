@@ -66,8 +66,8 @@ fn weighed(weight: Weight, verb: &str, object: impl Into<String>) -> Phrase {
     Phrase { verb: verb.to_owned(), object: object.into(), objects: "things", weight }
 }
 
-/// What a permission lets a skill do; nothing for `none`. `stored` are the names of secrets that the
-/// user stored and the skill would get.
+/// What a permission lets a skill do; nothing for `none`. `stored` are the names of secrets that
+/// the user stored and the skill would get.
 pub(super) fn permission(permission: &Permission, stored: &[String]) -> Vec<Phrase> {
     let scope = permission.scope.as_deref();
     let phrase = match (permission.domain, permission.level) {

@@ -1,8 +1,8 @@
 //! Renders the text of the approval question.
 //!
-//! Nearly everything in it was written by a stranger, who would like the question to look like
-//! another one. So nothing that a terminal obeys gets through, no text is long enough to push the
-//! question out of sight, and no line but ours begins at the margin.
+//! Most of the text comes from the author of the skill, who may try to disguise the question. So
+//! control characters are escaped, every text is short enough that it cannot push the question out
+//! of sight, and only lines of this module begin at the margin.
 
 use std::collections::HashSet;
 
@@ -22,61 +22,60 @@ const MAX_DESCRIPTION: usize = 400;
 const MAX_ARGUMENT: usize = 240;
 /// Most arguments.
 const MAX_ARGUMENTS: usize = 24;
-/// Longest command in a list of tools: many of them must not push the rights out of sight.
+/// Longest command in a list of tools: many long ones must not push the permissions out of sight.
 const MAX_COMMAND: usize = 160;
-/// Most lines of one list, beside those that are never cut.
+/// Most lines of one list, besides lines that are never cut.
 const MAX_LINES: usize = 16;
-/// Harmless rights that are shown one by one; more are grouped by kind.
+/// Harmless permissions that are shown one by one; more are grouped by kind.
 const MAX_HARMLESS: usize = 8;
-/// Names in a group.
+/// Names that are shown of a group.
 const MAX_NAMED: usize = 6;
-/// Rights that fit on a screen beside the rest of the question.
+/// Permissions that fit on a screen beside the rest of the question.
 const SCREEN: usize = 24;
-/// Where values begin.
+/// The column where values begin.
 const INDENT: usize = 13;
 
-/// How a line is meant, for a door that has colours.
+/// The kind of a line, from which a client chooses a color.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// To be shouted.
+    /// A prominent warning.
     Warning,
-    /// Why the question comes.
+    /// The reason for the question.
     Reason,
     /// A fact.
     Fact,
-    /// A right that deserves a second look.
+    /// A dangerous permission that deserves a second look.
     Grave,
 }
 
 /// A line of the question, or several once it is wrapped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Line {
-    /// How it is meant.
     pub role: Role,
-    /// What it is about; empty if it continues the line before it.
+    /// The label; empty if the line continues the one before it.
     pub label: &'static str,
-    /// The text, harmless for a terminal and without line ends.
+    /// The text, without control characters and line ends.
     pub text: String,
 }
 
 /// How much of a request is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Length {
-    /// What fits on a screen: harmless rights are grouped, long lists are cut.
+    /// As much as fits on a screen: harmless permissions are grouped, long lists are cut.
     #[default]
     Question,
-    /// All of it.
+    /// Everything.
     Full,
 }
 
-/// Everything that a person must see before agreeing. What is grave is never left out; many harmless
-/// rights are grouped and counted.
+/// Renders the approval question. Dangerous permissions are never left out; many harmless ones are
+/// grouped and counted.
 pub fn words(request: &Request) -> Vec<Line> {
     page(request, Length::Question)
 }
 
-/// The same with every right, tool and program on a line of its own.
+/// Renders the question with every permission, tool and program on a line of its own.
 pub fn details(request: &Request) -> Vec<Line> {
     page(request, Length::Full)
 }
@@ -110,11 +109,11 @@ fn page(request: &Request, length: Length) -> Vec<Line> {
     page.lines
 }
 
-/// All that it may do, each right once and the gravest first.
+/// All permissions of a request, each once and the most dangerous first.
 struct Rights {
-    /// What it declares, and what its dialect grants.
+    /// The permissions that the skill declares, and those that its dialect grants.
     declared: Vec<Phrase>,
-    /// What the person adds.
+    /// The permissions that the user adds.
     added: Vec<Phrase>,
 }
 
@@ -146,7 +145,7 @@ fn in_order(mut phrases: Vec<Phrase>) -> Vec<Phrase> {
     phrases
 }
 
-/// Why the question comes, and what to shout, to be shown above the [`words`].
+/// The reasons for the question and the warnings, to be shown above the [`words`].
 pub fn why(reasons: &[String], warnings: &[String]) -> Vec<Line> {
     let line = |role, label, text: &String| Line { role, label, text: visible(text).into_owned() };
     let reasons = reasons.iter().map(|text| line(Role::Reason, "reason", text));
@@ -159,7 +158,7 @@ fn programs(page: &mut Page, request: &Request) {
         .iter()
         .map(|program| {
             let phrase = phrase::program(&program.name);
-            // A harmless name may be a link to a shell.
+            // A harmless name may be a symlink to a shell.
             let is_grave = phrase.is_grave() || is_interpreter(&program.path.to_string_lossy());
             let text = phrase.text();
             let digest = shown(program.sha256.get(..12).unwrap_or(&program.sha256));
@@ -191,14 +190,15 @@ impl Page {
         }
     }
 
-    /// Lines of which only the first has the label.
+    /// Adds lines of which only the first has the label.
     fn labelled(&mut self, label: &'static str, lines: impl Iterator<Item = (Role, String)>) {
         for (index, (role, text)) in lines.enumerate() {
             self.push(role, if index == 0 { label } else { "" }, text);
         }
     }
 
-    /// Above all else: somebody may want the rights to be too many to read.
+    /// Adds a warning at the top if there are very many permissions: an author may want them to be
+    /// too many to read.
     fn flood(&mut self, request: &Request, rights: &Rights) {
         let count = rights.count();
         if count <= SCREEN {
@@ -216,7 +216,7 @@ impl Page {
         self.push(Role::Warning, "warning", text);
     }
 
-    /// What it is and where it comes from.
+    /// Adds the name of the skill and its origin.
     fn origin(&mut self, request: &Request) {
         let version = request.version.as_deref().map(|version| format!(" {}", shown(version)));
         self.fact("skill", format!("{}{}", shown(&request.skill), version.unwrap_or_default()));
@@ -228,7 +228,7 @@ impl Page {
         self.list("not signed", request.uncovered.iter().map(|path| (Role::Grave, shown(path))));
     }
 
-    /// What it runs.
+    /// Adds the tool and its command, or the list of tools.
     fn tools(&mut self, request: &Request) {
         self.fact("tool", request.tool.as_deref().map(shown).unwrap_or_default());
         self.fact("runs", command(&request.command));
@@ -257,7 +257,7 @@ impl Page {
             self.fact("elsewhere", elsewhere.to_owned());
         }
         self.phrases("you add", rights.added);
-        // The warning at the top may have left the screen.
+        // The warning at the top may have scrolled off the screen.
         if count > SCREEN {
             let text =
                 format!("{count} rights: few skills need so many, and it is easy to miss one");
@@ -265,7 +265,7 @@ impl Page {
         }
     }
 
-    /// The grave ones one by one; many harmless ones are grouped and counted.
+    /// Adds dangerous permissions one by one; many harmless ones are grouped and counted.
     fn phrases(&mut self, label: &'static str, mut phrases: Vec<Phrase>) {
         let harmless = phrases.split_off(phrases.partition_point(Phrase::is_grave));
         let grave = phrases.iter().map(|phrase| (Role::Grave, phrase.text()));
@@ -279,7 +279,7 @@ impl Page {
         self.labelled(label, grave.chain(harmless));
     }
 
-    /// A list that is cut if it is long.
+    /// Adds a list, and cuts it if it is long.
     fn list(&mut self, label: &'static str, items: impl ExactSizeIterator<Item = (Role, String)>) {
         let most = match self.length {
             Length::Question => MAX_LINES,
@@ -294,12 +294,12 @@ impl Page {
     }
 }
 
-/// The command that shows everything.
+/// The command that shows the complete question.
 fn reading(request: &Request) -> String {
     format!("savoir approve {} --details", shell_word(&shown(&request.path.to_string_lossy())))
 }
 
-/// One line for each kind of right, with some of the names and the number of the others.
+/// One line for each kind of permission, with some of the names and the number of the others.
 fn grouped(phrases: &[Phrase]) -> Vec<String> {
     let mut kinds: Vec<(&Phrase, Vec<&str>)> = Vec::new();
     for phrase in phrases {
@@ -318,8 +318,8 @@ fn grouped(phrases: &[Phrase]) -> Vec<String> {
     kinds.into_iter().map(line).collect()
 }
 
-/// The lines as text without colour. Each is wrapped to the width, and what continues is indented,
-/// so that a long text cannot pass for a line of its own.
+/// Formats the lines as text without color. Each is wrapped to the width, and continuation lines
+/// are indented, so that a long text cannot look like a separate line.
 pub fn plain(lines: &[Line], width: usize) -> String {
     let mut text = String::new();
     for line in lines {
@@ -358,18 +358,19 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
     pieces
 }
 
-/// Columns that a character takes at most. Beyond ASCII that depends on the terminal; counting too
-/// many breaks a line early, which does no harm.
+/// The maximum number of columns of a character. Beyond ASCII the number depends on the terminal;
+/// counting too many breaks a line early, which does no harm.
 fn columns_of(character: char) -> usize {
     if character.is_ascii() { 1 } else { 2 }
 }
 
-/// A name, path or scope: harmless, on one line, and cut in its middle if it is long.
+/// Formats a name, path or scope: control characters escaped, on one line, and cut in its middle if
+/// it is long.
 pub fn shown(text: &str) -> String {
     cut_middle(&visible(text), MAX_TEXT)
 }
 
-/// A command with every argument unambiguous.
+/// Formats a command so that every argument is unambiguous.
 fn command(words: &[String]) -> String {
     let mut text: Vec<String> = words.iter().take(MAX_ARGUMENTS).map(|word| quoted(word)).collect();
     if words.len() > MAX_ARGUMENTS {
@@ -378,8 +379,9 @@ fn command(words: &[String]) -> String {
     text.join(" ")
 }
 
-/// An argument as it is, if nothing in it could be misread, else in quotes, in which a backslash
-/// stands before each backslash and quote, and everything invisible is spelt out.
+/// Formats an argument: unchanged if nothing in it could be misread, otherwise in quotes. In
+/// quotes, backslashes and quotes are escaped with a backslash, and invisible characters are spelt
+/// out.
 pub fn quoted(argument: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-{}".contains(c);
     if !argument.is_empty() && argument.chars().all(is_plain) {
@@ -389,10 +391,10 @@ pub fn quoted(argument: &str) -> String {
     format!("\"{}\"", cut_middle(&visible(&escaped), MAX_ARGUMENT))
 }
 
-/// A word as a POSIX shell takes it, for commands that somebody is told to run.
+/// Quotes a word for a POSIX shell, for commands that a message suggests.
 pub fn shell_word(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-~".contains(c);
-    // A shell takes `~name` for the home of somebody.
+    // A shell expands `~name` to the home of that user.
     let is_home_of = word.starts_with('~') && word != "~" && !word.starts_with("~/");
     if !word.is_empty() && !is_home_of && word.chars().all(is_plain) {
         return word.to_owned();
@@ -400,8 +402,8 @@ pub fn shell_word(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// Prose of several lines on one, with single blanks and cut if it is long; what is not a line end
-/// stays visible.
+/// Joins a text of several lines into one line with single spaces, and cuts it if it is long.
+/// Control characters other than line ends and tabs are escaped.
 fn prose(text: &str) -> String {
     let joined = text.replace("\r\n", " ").replace(['\n', '\t'], " ");
     let line = visible(&joined).split_whitespace().collect::<Vec<_>>().join(" ");
@@ -413,7 +415,8 @@ fn prose(text: &str) -> String {
     format!("{}… (cut, {} more characters)", head.trim_end(), count - MAX_DESCRIPTION)
 }
 
-/// Keeps both ends: what matters in a path or an argument is as often last as it is first.
+/// Cuts the middle of a long text. Both ends are shown: the important part of a path or an argument
+/// is as often last as it is first.
 fn cut_middle(text: &str, most: usize) -> String {
     let count = text.chars().count();
     if count <= most {

@@ -1,4 +1,5 @@
-//! Files: `filesystem:read`, `filesystem:write`, and databases that are files.
+//! Turns permissions for files into path grants: `filesystem:read`, `filesystem:write`, and
+//! `database` permissions for databases that are files.
 
 mod missing;
 
@@ -15,9 +16,11 @@ use super::{
 };
 use crate::{approval::shell_word, limits, run_environment::RunEnvironment, secrets};
 
-/// What stays as it is even in a folder that a run may change, because others execute or obey it.
+/// Names that a run may not write even in a folder that it may change, because other programs
+/// execute or obey these files.
 pub(super) const PROTECTED_IN_PROJECT: [&str; 10] = [
-    // All of it: whoever writes `.git/commondir` makes git read another configuration, and run it.
+    // The whole folder: a program that writes `.git/commondir` makes git read another
+    // configuration, and run the commands in it.
     ".git",
     ".vscode",
     ".idea",
@@ -29,7 +32,7 @@ pub(super) const PROTECTED_IN_PROJECT: [&str; 10] = [
     ".envrc",
     "savoir.lock",
 ];
-/// Programs run these, or take their settings from them.
+/// Paths in the home that programs run, or take their settings from.
 const PROTECTED_IN_HOME: [&str; 33] = [
     ".bashrc",
     ".bash_profile",
@@ -66,7 +69,7 @@ const PROTECTED_IN_HOME: [&str; 33] = [
     ".vscode",
 ];
 
-/// What stays as it is in a `.git` that a person opened for writing.
+/// Names that stay read-only in a `.git` that the user opened for writing.
 const PROTECTED_IN_GIT: [&str; 10] = [
     "hooks",
     "config",
@@ -75,13 +78,13 @@ const PROTECTED_IN_GIT: [&str; 10] = [
     "info",
     "modules",
     "worktrees",
-    // Lists of commands with which git goes on when somebody says so.
+    // Lists of commands that git runs when the user continues a rebase or a cherry-pick.
     "rebase-merge",
     "rebase-apply",
     "sequencer",
 ];
 
-/// Adds what the permissions say about files.
+/// Adds the grants that the permissions for files ask for.
 pub(super) fn add(grants: &Grants<'_>, paths: &mut Vec<PathGrant>) -> Result<(), Refusal> {
     let start = paths.len();
     let mut missing = Vec::new();
@@ -155,17 +158,18 @@ pub(super) fn add(grants: &Grants<'_>, paths: &mut Vec<PathGrant>) -> Result<(),
     Ok(())
 }
 
-/// Where Savoir keeps secrets. No skill sees them, whatever is granted around them.
+/// Folders in which Savoir stores secrets. No skill sees them, even if a folder around them is
+/// granted.
 fn secret_folders(run_env: &RunEnvironment) -> impl Iterator<Item = PathBuf> {
     run_env.kept.iter().map(|kept| kept.join(secrets::FOLDER))
 }
 
-/// Those that are there.
+/// The folders with stored secrets that exist.
 pub fn stored_secrets(run_env: &RunEnvironment) -> impl Iterator<Item = PathBuf> {
     secret_folders(run_env).filter(|folder| folder.is_dir())
 }
 
-/// What programs obey below writable folders, unless it is granted by its name.
+/// Protects the files that programs obey below writable folders, unless they are granted by name.
 pub(crate) fn protect_obeyed(
     run_env: &RunEnvironment,
     writable: &[PathBuf],
@@ -179,14 +183,14 @@ pub(crate) fn protect_obeyed(
     protected.map(|path| PathGrant::protected(first_link(path))).collect()
 }
 
-/// The first link on the way to a path, or the path.
+/// The first symlink in a path, or the path if it has none.
 fn first_link(path: PathBuf) -> PathBuf {
     let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
     above.reverse();
     above.into_iter().find(|step| step.is_symlink()).map(Path::to_owned).unwrap_or(path)
 }
 
-/// Files and folders that a person or the skill names for writing, whether they exist or not.
+/// Files and folders that the user or the skill names for writing, whether they exist or not.
 pub(super) fn named_for_writing(grants: &Grants<'_>) -> Vec<PathBuf> {
     let declared = grants.permissions.iter().filter_map(|permission| {
         let scope = permission.scope.as_ref().filter(|_| access(permission) == Some(Access::Write));
@@ -196,14 +200,13 @@ pub(super) fn named_for_writing(grants: &Grants<'_>) -> Vec<PathBuf> {
     declared.chain(opened(grants)).collect()
 }
 
-/// What programs obey in the folder that the user is in, and in the repository, unless it is opened by its
-/// name.
+/// The paths that programs obey in the user's working directory and in its repository.
 fn obeyed_paths(run_env: &RunEnvironment) -> Vec<PathBuf> {
     let roots = [Some(&run_env.directory), run_env.repository.as_ref()];
     let mut paths = Vec::new();
     for root in roots.into_iter().flatten() {
         paths.extend(protected_paths::names().map(|(name, _)| root.join(name)));
-        // Together with folders that it needs beside, it makes the folder a repository.
+        // A `HEAD` file, together with some other folders, makes a folder a repository.
         paths.extend((!root.join("HEAD").exists()).then(|| root.join("HEAD")));
     }
     paths.sort();
@@ -211,14 +214,14 @@ fn obeyed_paths(run_env: &RunEnvironment) -> Vec<PathBuf> {
     paths
 }
 
-/// A scope that is a path, not the name of a host.
+/// Whether a scope is a path, not the name of a host.
 fn is_database_file(scope: &str) -> bool {
     let ends = [".sqlite", ".sqlite3", ".db", ".duckdb"];
     let is_path = scope.contains('/') || scope.starts_with('~');
     !scope.ends_with("**") && (is_path || ends.iter().any(|end| scope.ends_with(end)))
 }
 
-/// Files that a database makes beside its own while it is written.
+/// Files that SQLite creates beside a database while it writes.
 fn beside_database(path: &Path) -> [PathBuf; 3] {
     ["-journal", "-wal", "-shm"].map(|end| {
         let mut name = path.as_os_str().to_owned();
@@ -235,8 +238,8 @@ fn access(permission: &Permission) -> Option<Access> {
     }
 }
 
-/// All files is never literally all: it is the user's home, and only for skills that someone
-/// vouches for.
+/// The grant for a permission without a scope. "All files" never means the whole machine: it means
+/// the user's home, and only for signed skills.
 fn unscoped(
     grants: &Grants<'_>,
     permission: &Permission,
@@ -258,7 +261,7 @@ fn unscoped(
     Ok(PathGrant { path, access })
 }
 
-/// A home that is named is every file of it, too.
+/// Applies the rule of [`unscoped`] to a skill that names the whole home, or a folder above it.
 fn refuse_whole_home(
     grants: &Grants<'_>,
     permission: &Permission,
@@ -271,7 +274,8 @@ fn refuse_whole_home(
     unscoped(grants, permission, Access::Write).map(drop)
 }
 
-/// A skill does not open for itself what other programs run or take their rights from; a person may.
+/// Refuses a skill's own permission to write files that other programs run or take their rights
+/// from. Only the user can grant that.
 fn refuse_obeyed(grants: &Grants<'_>, permission: &Permission, path: &Path) -> Result<(), Refusal> {
     let run_env = grants.run_env;
     let roots = [Some(&run_env.directory), run_env.repository.as_ref(), Some(&run_env.home)];
@@ -291,7 +295,7 @@ fn refuse_obeyed(grants: &Grants<'_>, permission: &Permission, path: &Path) -> R
     ))
 }
 
-/// The path of a scope: `~` is the home, everything relative starts where the user is.
+/// The path of a scope: `~` is the home, and relative paths start in the user's working directory.
 fn absolute(scope: &str, run_env: &RunEnvironment) -> PathBuf {
     let path = if scope == "~" {
         run_env.home.clone()
@@ -303,7 +307,8 @@ fn absolute(scope: &str, run_env: &RunEnvironment) -> PathBuf {
     path.components().filter(|part| *part != Component::CurDir).collect()
 }
 
-/// Adds a file or folder; gives it back if it is to be written and does not exist.
+/// Adds a grant for a file or folder. Returns the path instead if it is to be written and does not
+/// exist.
 fn add_tree(
     grants: &Grants<'_>,
     permission: &impl ToString,
@@ -327,7 +332,7 @@ fn add_tree(
             return refuse(reason, "write somewhere else");
         }
         if path.symlink_metadata().is_err() {
-            // It would be made wherever the link leads.
+            // The file would be created wherever the symlink leads.
             if let Some(link) = path.ancestors().find(|above| above.is_symlink()) {
                 let reason = format!("{} is a link", link.display());
                 return refuse(reason, "write the path that the link leads to");
@@ -339,9 +344,9 @@ fn add_tree(
     Ok(None)
 }
 
-/// The protected path that a path is, or lies in.
+/// The protected path that equals a path or contains it.
 fn protected_above(path: &Path, run_env: &RunEnvironment, opened: &[PathBuf]) -> Option<PathBuf> {
-    // A run may write in a folder of its own, wherever that lies.
+    // A run may write in its own folder, even if that is inside a protected path.
     let is_own = run_env.is_own && path.starts_with(&run_env.directory);
     let is_around = |protected: &Path| is_own && run_env.directory.starts_with(protected);
     protected_paths(run_env, opened)
@@ -349,7 +354,7 @@ fn protected_above(path: &Path, run_env: &RunEnvironment, opened: &[PathBuf]) ->
         .find(|protected| path.starts_with(protected) && !is_around(protected))
 }
 
-/// What no person can open for writing either.
+/// Paths that not even the user can open for writing.
 pub(crate) fn never_written(run_env: &RunEnvironment) -> Vec<PathBuf> {
     let roots = [Some(&run_env.directory), run_env.repository.as_ref(), Some(&run_env.home)];
     let repositories: Vec<PathBuf> =
@@ -357,13 +362,14 @@ pub(crate) fn never_written(run_env: &RunEnvironment) -> Vec<PathBuf> {
     protected_paths(run_env, &repositories)
 }
 
-/// What a person opened for writing by name.
+/// Paths that the user opened for writing by name.
 fn opened(grants: &Grants<'_>) -> Vec<PathBuf> {
     let plain = |scope: &String| scope.strip_suffix("/**").unwrap_or(scope).to_owned();
     grants.extra.write.iter().map(|scope| absolute(&plain(scope), grants.run_env)).collect()
 }
 
-/// What stays as it is, whatever is granted.
+/// Paths that no grant makes writable, except for a `.git` in `opened`, of which only the names in
+/// [`PROTECTED_IN_GIT`] are returned.
 pub(super) fn protected_paths(run_env: &RunEnvironment, opened: &[PathBuf]) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     for root in [Some(&run_env.directory), run_env.repository.as_ref(), Some(&run_env.home)] {
@@ -381,7 +387,7 @@ pub(super) fn protected_paths(run_env: &RunEnvironment, opened: &[PathBuf]) -> V
     paths
 }
 
-/// What stays as it is below writable folders: the protected names, and the skill itself.
+/// Returns read-only grants below writable folders, for the protected names and the skill itself.
 pub fn protect(
     run_env: &RunEnvironment,
     folder: Option<&Path>,
@@ -394,7 +400,8 @@ pub fn protect(
         let Some(root) = root_of(&path) else { continue };
         let there = path.ancestors().find_map(|step| Some((step, step.symlink_metadata().ok()?)));
         match there {
-            // Whoever changes where it leads changes what is below.
+            // A program that changes the target of the symlink changes what is at the protected
+            // path.
             Some((link, metadata)) if metadata.is_symlink() && link != path => {
                 return Err(Refusal::new(
                     &format!("filesystem:write:{}/**", root.display()),
@@ -402,7 +409,7 @@ pub fn protect(
                     "replace the link by what it leads to, or grant a folder without it",
                 ));
             }
-            // In a worktree, `.git` is a file that leads to the repository.
+            // In a worktree, `.git` is a file with the path of the repository.
             Some((file, metadata)) if !metadata.is_dir() => protected.push(file.to_owned()),
             _ => protected.push(path),
         }
@@ -412,7 +419,7 @@ pub fn protect(
     Ok(protected.into_iter().map(PathGrant::protected).collect())
 }
 
-/// Whether a folder is, or lies in, something that no skill writes to.
+/// Whether a folder is, or is inside, a path that no skill may write.
 pub fn is_protected(path: &Path, run_env: &RunEnvironment) -> bool {
     protected_above(path, run_env, &[]).is_some()
 }

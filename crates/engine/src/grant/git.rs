@@ -9,14 +9,15 @@ use std::{
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
-/// Bytes of a file of settings; what git reads beyond is not understood here either.
+/// Bytes of a configuration file that are read.
 const MAX_BYTES: u64 = 1 << 20;
-/// Files that lead to one another, as many as git follows.
+/// Depth of includes that are followed, as many as git follows.
 const MAX_INCLUDES: usize = 10;
-/// Places that are taken from one repository.
+/// Maximum number of paths that are taken from one repository.
 const MAX_PLACES: usize = 100;
 
-/// Where the settings lead that hold for a folder of work: its own, and those of the person.
+/// The paths that the configuration for a working folder names: that of its repository, and that of
+/// the user.
 pub(super) fn led_by_all(folder: &Path, home: &Path) -> Vec<PathBuf> {
     let mut places = led_by_repository(folder, home);
     for file in of_person(home) {
@@ -25,7 +26,8 @@ pub(super) fn led_by_all(folder: &Path, home: &Path) -> Vec<PathBuf> {
     places
 }
 
-/// Where git looks for the settings of a person and of the system, wherever variables lead it.
+/// The files in which git looks for the configuration of the user and of the system, including
+/// those that environment variables name.
 fn of_person(home: &Path) -> Vec<PathBuf> {
     let named = |name: &str| env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
     let mut files =
@@ -35,7 +37,8 @@ fn of_person(home: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Where the settings of a repository lead: of the one that lies in a folder, or is the folder.
+/// The paths that the configuration of a repository names. `folder` contains the repository, or is
+/// a bare repository.
 pub fn led_by_repository(folder: &Path, home: &Path) -> Vec<PathBuf> {
     let mut places = Vec::new();
     for file in settings(folder) {
@@ -47,7 +50,7 @@ pub fn led_by_repository(folder: &Path, home: &Path) -> Vec<PathBuf> {
 fn settings(folder: &Path) -> Vec<PathBuf> {
     let inner = folder.join(".git");
     let git = match read(&inner) {
-        // A folder of work beside others: a file leads to what git keeps of it.
+        // In a worktree, `.git` is a file with the path of the git folder.
         Some(text) => text.trim().strip_prefix("gitdir:").map(|path| folder.join(path.trim())),
         None => Some(if inner.is_dir() { inner } else { folder.to_owned() }),
     };
@@ -78,7 +81,7 @@ fn follow(file: &Path, folder: &Path, home: &Path, places: &mut Vec<PathBuf>, mo
     }
 }
 
-/// A path without links and detours, as far as it exists.
+/// A path without symlinks, `.` and `..`; only without `.` and `..` if it does not exist.
 fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| {
         let mut plain = PathBuf::new();
@@ -93,7 +96,8 @@ fn real(path: &Path) -> PathBuf {
     })
 }
 
-/// The text of a plain file. Opening a pipe would wait for someone to write into it.
+/// The text of a regular file. Pipes are opened without blocking, because opening one would
+/// otherwise wait for a writer.
 fn read(path: &Path) -> Option<String> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(openat(CWD, path, flags, Mode::empty()).ok()?);
@@ -107,12 +111,12 @@ fn read(path: &Path) -> Option<String> {
 
 #[derive(Debug, PartialEq, Eq)]
 struct Setting {
-    /// `section.key`, in small letters, without the middle part.
+    /// `section.key`, in lower case, without the subsection.
     key: String,
     value: String,
 }
 
-/// The settings of a file, as git reads it.
+/// Parses a configuration file as git does.
 fn parse(text: &str) -> Vec<Setting> {
     let mut settings = Vec::new();
     let mut section = String::new();
@@ -147,7 +151,7 @@ fn skip_line(rest: &mut Rest<'_>) {
     while rest.next().is_some_and(|c| c != '\n') {}
 }
 
-/// The first word of `section "part"]` or `section.part]`.
+/// Reads the first word of `section "part"]` or `section.part]`.
 fn read_section(rest: &mut Rest<'_>) -> String {
     let mut name = String::new();
     let (mut is_quoted, mut is_over) = (false, false);
@@ -167,7 +171,7 @@ fn read_section(rest: &mut Rest<'_>) -> String {
 
 fn read_value(rest: &mut Rest<'_>) -> String {
     let mut value = String::new();
-    // Spaces at the end count only between quotes.
+    // Trailing spaces count only inside quotes.
     let mut kept = 0;
     let mut is_quoted = false;
     while let Some(next) = rest.next() {

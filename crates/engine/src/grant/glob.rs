@@ -1,8 +1,8 @@
-//! Path patterns: `*` and `?` within a name, `**` over folders.
+//! Matches path patterns: `*` and `?` within a name, `**` across folders.
 
 use std::path::{Component, Path, PathBuf};
 
-/// Whether the names of a path match those of a pattern.
+/// Whether the components of a path match those of a pattern.
 pub(super) fn matches(pattern: &[&str], names: &[&str]) -> bool {
     match (pattern.split_first(), names.split_first()) {
         (None, None) => true,
@@ -14,7 +14,7 @@ pub(super) fn matches(pattern: &[&str], names: &[&str]) -> bool {
     }
 }
 
-/// Linear in pattern and name: only the last star is ever gone back to.
+/// Matches one name. Backtracks only to the last star, so no pattern takes exponential time.
 fn name_matches(pattern: &[u8], name: &[u8]) -> bool {
     let (mut at, mut seen) = (0, 0);
     let mut star = None;
@@ -41,21 +41,21 @@ fn name_matches(pattern: &[u8], name: &[u8]) -> bool {
     pattern[at..].iter().all(|byte| *byte == b'*')
 }
 
-/// What a scope says about files.
+/// The meaning of a scope of a file permission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     /// A file or a folder with everything in it.
     Tree(PathBuf),
-    /// Files below a folder that match.
+    /// The files below a folder that match a pattern.
     Pattern {
         /// The folder, without wildcards.
         base: PathBuf,
-        /// The rest, name by name.
+        /// The rest of the pattern, one entry for each component.
         pattern: Vec<String>,
     },
 }
 
-/// Sorts a path with wildcards, which is absolute and has no `..`.
+/// Classifies a path that may have wildcards. The path must be absolute and without `..`.
 pub(super) fn shape(path: &Path) -> Shape {
     let names: Vec<String> = path
         .components()
@@ -71,7 +71,7 @@ pub(super) fn shape(path: &Path) -> Shape {
     }
 }
 
-/// The existing files below a folder that match a pattern; `None` if there are too many to look at.
+/// The existing files below a folder that match a pattern; `None` if there are too many entries.
 pub(super) fn expand(base: &Path, pattern: &[String], most: usize) -> Option<Vec<PathBuf>> {
     let pattern: Vec<&str> = pattern.iter().map(String::as_str).collect();
     let deep = pattern.contains(&"**");

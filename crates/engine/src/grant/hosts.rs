@@ -1,4 +1,5 @@
-//! Hosts: `network:read`, `network:write`.
+//! Turns permissions for hosts into the network part of the policy: `network:read`,
+//! `network:write`.
 
 use savoir_sandbox::{HostGrant, HostPattern, Methods, Network, Scheme};
 use savoir_skill::permission::{Domain, Level, Permission};
@@ -6,7 +7,7 @@ use savoir_skill::permission::{Domain, Level, Permission};
 use super::Refusal;
 use crate::approval::ExtraGrants;
 
-/// The hosts that may be spoken to.
+/// The hosts that a run may connect to.
 pub(super) fn network(permissions: &[Permission], extra: &ExtraGrants) -> Result<Network, Refusal> {
     let mut hosts = Vec::new();
     for permission in permissions.iter().filter(|p| p.domain == Domain::Network) {
@@ -57,7 +58,8 @@ fn grant(scope: &str, methods: Methods, address: Address) -> Result<HostGrant, S
         _ => (authority, None),
     };
     let pattern: HostPattern = host.parse().map_err(|error| format!("{error}"))?;
-    // Whoever writes an address or `localhost` means just that; a name may lead anywhere.
+    // An IP address or `localhost` in a scope is explicit, so it may be private; a host name may
+    // resolve to any address, so it may not.
     let named = host.eq_ignore_ascii_case("localhost") || is_address(host);
     let path = path.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/').to_owned();
     let private = named || address == Address::Private;

@@ -1,4 +1,4 @@
-//! Programs: which file a name leads to, and `shell:execute`.
+//! Finds the file of a program name, and handles `shell:execute` permissions.
 
 use std::{
     env, fs,
@@ -24,30 +24,29 @@ use crate::{
 /// Why a program cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ProgramError {
-    /// No folder has it.
+    /// The program is in no folder of the search path.
     #[error("program '{0}' was not found")]
     NotFound(String),
-    /// It is there but may not be executed.
+    /// The file exists but is not executable.
     #[error("{} is not executable", .0.display())]
     NotExecutable(PathBuf),
-    /// It leads out of the skill's folder.
+    /// The path is outside of the skill's folder.
     #[error("program '{0}' is not inside the skill's folder")]
     Outside(String),
-    /// It is where nobody looks before agreeing.
+    /// The file is in a version control folder, which users do not review before they approve.
     #[error("program '{0}' is in the history of version control, which is no part of the skill")]
     History(String),
     /// It cannot be read.
     #[error("{} cannot be read: {reason}", path.display())]
     Unreadable {
-        /// Which file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         reason: String,
     },
 }
 
 impl ProgramError {
-    /// The stable name of the error.
+    /// The stable error code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::NotFound(_) => "program-not-found",
@@ -58,8 +57,8 @@ impl ProgramError {
     }
 }
 
-/// Folders that programs are looked for in: the system's, then those of the user's own `PATH` that
-/// nobody else can write to.
+/// The folders in which programs are searched: those of the system, then those on the user's `PATH`
+/// that no other user can write to.
 pub fn search_path() -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = TRUSTED_PATH.iter().map(PathBuf::from).collect();
     let path = env::var_os("PATH").unwrap_or_default();
@@ -71,7 +70,7 @@ pub fn search_path() -> Vec<PathBuf> {
     folders
 }
 
-/// Whether the folder is the user's or the system's, and nobody else can write to it.
+/// Whether a folder belongs to the user or the system, and no other user can write to it.
 fn only_owner_writes(folder: &Path) -> bool {
     let own = fs::metadata("/proc/self").map(|metadata| metadata.uid()).ok();
     fs::metadata(folder).is_ok_and(|metadata| {
@@ -79,7 +78,8 @@ fn only_owner_writes(folder: &Path) -> bool {
     })
 }
 
-/// Finds a program: a bare name on the search path, a path with a slash inside the skill's folder.
+/// Finds a program: a bare name on the search path, an absolute path in a folder of the search
+/// path, any other path inside the skill's folder.
 pub fn resolve(name: &str, folder: Option<&Path>) -> Result<Program, ProgramError> {
     let path = if name.starts_with('/') && !is_in(name, folder) {
         of_the_system(name)?
@@ -118,7 +118,7 @@ fn is_in(name: &str, folder: Option<&Path>) -> bool {
     folder.is_some_and(|folder| Path::new(name).starts_with(folder))
 }
 
-/// An absolute path of a program that a bare name would find, too.
+/// Checks an absolute path: its folder must be on the search path.
 fn of_the_system(name: &str) -> Result<PathBuf, ProgramError> {
     let path = Path::new(name);
     let is_known = path.parent().is_some_and(|parent| search_path().iter().any(|it| it == parent));
@@ -173,7 +173,7 @@ pub fn granted_names(permissions: &[Permission]) -> Vec<String> {
     lists.map(|name| name.trim().to_owned()).collect()
 }
 
-/// What follows `shell:execute:` in each permission that lists programs.
+/// The scopes of the `shell:execute` permissions that list programs.
 fn lists(permissions: &[Permission]) -> impl Iterator<Item = &str> {
     shell(permissions).filter_map(|permission| permission.scope.as_deref())
 }
@@ -184,33 +184,34 @@ fn shell(permissions: &[Permission]) -> impl Iterator<Item = &Permission> {
     })
 }
 
-/// Programs grant nothing by themselves, so those of the system are there. A skill that lists
-/// programs is limited to its list.
+/// The programs that a run can start. A program gets no additional permissions by itself, so all
+/// programs of the system are available, unless the skill lists programs: then it is limited to its
+/// list.
 pub(super) fn userland(permissions: &[Permission], runs_programs: bool) -> Userland {
     let is_any = || shell(permissions).next().is_some();
     let is_listed = lists(permissions).next().is_some();
     if !is_listed && (runs_programs || is_any()) { Userland::System } else { Userland::Listed }
 }
 
-/// Names that people give to virtual environments; an empty one is the granted folder itself.
+/// Usual names of virtual environments; the empty one stands for the granted folder itself.
 const ENVIRONMENTS: [&str; 3] = ["", ".venv", "venv"];
 
-/// Interpreters that virtual environments in granted folders lead to, if they are not the system's.
-/// Their own files are shown with the folder; without the interpreter they would be of no use.
+/// Interpreters of virtual environments in granted folders, if they are not the system's. The files
+/// of the environment are visible with its folder, but useless without the interpreter.
 pub(super) fn of_environments(granted: &[PathBuf]) -> Vec<PathBuf> {
     let folders = granted.iter().flat_map(|path| ENVIRONMENTS.map(|name| path.join(name)));
     let found = folders.filter(|folder| folder.join("pyvenv.cfg").is_file());
     let mut programs: Vec<PathBuf> = found.filter_map(|folder| outside(&folder)).collect();
     programs.sort();
     programs.dedup();
-    // A broken environment must not keep a tool from starting.
+    // A broken environment must not prevent a tool from starting.
     programs.retain(|path| Closure::of(std::slice::from_ref(path)).is_ok());
     programs
 }
 
-/// The interpreter that an environment was made with.
+/// The interpreter that an environment was created with; none if it is one of the system.
 fn outside(environment: &Path) -> Option<PathBuf> {
-    /// As many links in a row as the kernel follows.
+    /// As many symlinks in a row as the kernel follows.
     const MAX_LINKS: usize = 40;
     let environment = environment.canonicalize().ok()?;
     let mut path = environment.join("bin/python");
@@ -224,14 +225,14 @@ fn outside(environment: &Path) -> Option<PathBuf> {
     let name = real.file_name()?.to_str()?;
     let version = name.strip_prefix("python")?;
     let is_python = version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    // The system's are there.
+    // Interpreters of the system are visible anyway.
     let is_other = is_python && !path.starts_with(&environment) && !real.starts_with("/usr");
     let is_plain = path.components().all(|part| part != Component::ParentDir);
     is_other.then_some(if is_plain { path } else { real })
 }
 
-/// Files of the programs that are granted beside the tool's own. One that is not installed is
-/// simply not there.
+/// The files of the programs that are granted besides the tool's own. Programs that are not
+/// installed are skipped.
 pub(super) fn granted(
     permissions: &[Permission],
     extra: &ExtraGrants,

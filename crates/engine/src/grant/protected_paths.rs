@@ -14,18 +14,18 @@ use super::{
 };
 use crate::run_environment::RunEnvironment;
 
-/// How something that is obeyed is kept.
+/// How a protected file may be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WritePolicy {
-    /// Text that a person writes with an agent every day. It is written after a question of its own;
-    /// a change by a command, which nobody sees, is put aside.
+    /// Text that users often let an agent edit. A tool may write it after a question of its own; a
+    /// change by a command, which the user does not see, is put aside.
     Asked,
-    /// Programs run what it names, or take their rights from it: no tool writes it.
+    /// Programs run commands that the file names, or take their rights from it: no tool writes it.
     Kept,
 }
 
-/// Names besides those of [`PROTECTED_IN_PROJECT`] and the folders of agents, in every folder. A part
-/// before a slash is the folder around it.
+/// Names that are protected in every folder, besides those of [`PROTECTED_IN_PROJECT`] and the
+/// folders of agents. The part before a slash is the parent folder.
 const NAMES: [(&str, WritePolicy); 69] = [
     // Agents and editors run the servers, hooks and tasks that these name.
     ("opencode.json", WritePolicy::Kept),
@@ -53,13 +53,13 @@ const NAMES: [(&str, WritePolicy); 69] = [
     (".vimrc", WritePolicy::Kept),
     (".dir-locals.el", WritePolicy::Kept),
     (".dir-locals-2.el", WritePolicy::Kept),
-    // Others than git keep their hooks there.
+    // Other version control systems and agents store hooks there.
     (".hg", WritePolicy::Kept),
     (".jj", WritePolicy::Kept),
     (".amazonq", WritePolicy::Kept),
     (".github/hooks", WritePolicy::Kept),
     (".github/agents", WritePolicy::Kept),
-    // A shell runs them when somebody enters the folder.
+    // A shell plugin runs them when the user enters the folder.
     ("mise.toml", WritePolicy::Kept),
     (".mise.toml", WritePolicy::Kept),
     ("mise.local.toml", WritePolicy::Kept),
@@ -67,10 +67,10 @@ const NAMES: [(&str, WritePolicy); 69] = [
     (".mise", WritePolicy::Kept),
     ("mise.dev.toml", WritePolicy::Kept),
     (".rtx.toml", WritePolicy::Kept),
-    // Hooks of git that projects keep among their files.
+    // Hooks of git that projects store among their files.
     (".husky", WritePolicy::Kept),
     (".githooks", WritePolicy::Kept),
-    // Agents follow them without showing them to anybody.
+    // Agents follow these rules without showing them to the user.
     (".cursorrules", WritePolicy::Kept),
     (".windsurfrules", WritePolicy::Kept),
     (".clinerules", WritePolicy::Kept),
@@ -97,7 +97,7 @@ const NAMES: [(&str, WritePolicy); 69] = [
     (".lefthook.yml", WritePolicy::Asked),
     ("lefthook-local.yml", WritePolicy::Asked),
     (".overcommit.yml", WritePolicy::Asked),
-    // It says which registries skills come from.
+    // `savoir.toml` names the registries that skills come from.
     ("savoir.toml", WritePolicy::Asked),
     (".github/workflows", WritePolicy::Asked),
     (".github/actions", WritePolicy::Asked),
@@ -105,30 +105,32 @@ const NAMES: [(&str, WritePolicy); 69] = [
     (".github/copilot-instructions.md", WritePolicy::Asked),
 ];
 
-/// Ends of names: an editor runs tasks of such a file.
+/// Suffixes of protected names: an editor runs the tasks of such a file.
 const ENDS: [&str; 1] = [".code-workspace"];
 
-/// What git goes on with when somebody says so: lists of commands, that it runs.
+/// Lists of commands that git runs when the user continues a rebase or a cherry-pick.
 const UNDER_WAY: [&str; 3] = [".git/rebase-merge", ".git/rebase-apply", ".git/sequencer"];
 
-/// What of a folder makes git take it for a repository, and read its settings.
+/// The entries by which git recognizes a folder as a repository, whose settings it then reads.
 pub const SIGNS_OF_GIT: [&str; 4] = ["HEAD", "commondir", "objects", "refs"];
 
-/// Names that are obeyed in every folder, and places that are obeyed where they are.
+/// The set of protected paths of a run: names that are protected in every folder, and full paths.
 #[derive(Clone, Debug)]
 pub struct ProtectedPaths {
     names: HashMap<String, WritePolicy>,
     places: HashMap<PathBuf, WritePolicy>,
-    /// The last names of the places: few paths end with one, and whole paths are slow to look up.
+    /// The last components of the places. Few paths end with one, and looking up whole paths is
+    /// slow.
     last_names: HashSet<OsString>,
-    /// What a person opened by its name: it and all below is not kept.
+    /// Paths that the user opened by name: they and everything below them are not protected.
     opened: Vec<PathBuf>,
-    /// Folders in which a person lets something be made: only they themselves are not kept.
+    /// Folders in which a file that the user opened does not exist yet: the folders themselves are
+    /// not protected, but their other entries are.
     made_in: Vec<PathBuf>,
 }
 
 impl ProtectedPaths {
-    /// What is obeyed around a place of work.
+    /// Collects the protected paths for a run in `run_env`.
     pub fn of(run_env: &RunEnvironment) -> Self {
         let names: HashMap<String, WritePolicy> =
             names().map(|(name, care)| (as_compared(name, care), care)).collect();
@@ -138,8 +140,8 @@ impl ProtectedPaths {
         for folder in Agent::ALL.iter().flat_map(project_folders) {
             if agent_name(folder).is_none() {
                 let found = roots().map(|root| root.join(folder));
-                // A person who works in a folder called `skills` does not mean that of an agent.
-                // `.github/skills` is always that.
+                // A user whose working directory is called `skills` does not mean the folder of an
+                // agent. `.github/skills` always belongs to an agent.
                 let is_hidden = folder.starts_with('.');
                 let is_agents =
                     |place: &PathBuf| is_hidden || !run_env.directory.starts_with(place);
@@ -160,8 +162,8 @@ impl ProtectedPaths {
         protected
     }
 
-    /// Without what a person opened by its name. Opening a whole project does not open what is
-    /// obeyed in it.
+    /// Removes the protection of paths that the user opened by name. Opening a whole project does
+    /// not open the protected files in it.
     #[must_use]
     pub fn opening(mut self, paths: Vec<PathBuf>) -> Self {
         let is_obeyed = |path: &PathBuf| path.ancestors().any(|above| self.care(above).is_some());
@@ -173,7 +175,7 @@ impl ProtectedPaths {
         self
     }
 
-    /// Adds places below a folder; gives whether that changes anything.
+    /// Adds places that are below a folder; returns whether the set changed.
     pub fn add(
         &mut self,
         places: impl IntoIterator<Item = (PathBuf, WritePolicy)>,
@@ -195,7 +197,7 @@ impl ProtectedPaths {
         self.places.insert(place, care);
     }
 
-    /// How it is kept what lies at a path, if it is obeyed.
+    /// The write policy of a path; none if it is not protected itself.
     pub fn care(&self, path: &Path) -> Option<WritePolicy> {
         let is_opened = self.opened.iter().any(|opened| path.starts_with(opened));
         if is_opened || self.made_in.iter().any(|folder| folder == path) {
@@ -211,7 +213,7 @@ impl ProtectedPaths {
         let pair = pair.map(|folder| format!("{folder}/{name}"));
         let known = |name: &str| {
             let exact = self.names.get(name).copied();
-            // Some disks do not tell small letters from others.
+            // Some file systems ignore case.
             exact.or_else(|| self.names.get(&name.to_ascii_lowercase()).copied())
         };
         let small = name.to_ascii_lowercase();
@@ -219,7 +221,8 @@ impl ProtectedPaths {
         placed.max(known(name)).max(pair.as_deref().and_then(known)).max(by_end)
     }
 
-    /// What is obeyed beyond a path, if that were a link, and how it is kept: the rest of the way.
+    /// For a path that is a symlink, returns the protected places below it: the rest of each path
+    /// after the link, and its policy.
     pub fn beyond(&self, path: &Path) -> impl Iterator<Item = (&Path, WritePolicy)> {
         let beyond = self.places.iter().map(move |(place, care)| (place.strip_prefix(path), *care));
         beyond
@@ -227,14 +230,14 @@ impl ProtectedPaths {
             .filter(|(rest, _)| !rest.as_os_str().is_empty())
     }
 
-    /// How a path below a folder is kept, by itself or by what it lies in.
+    /// The strictest write policy of a path and of the folders between it and `root`.
     pub fn strictest(&self, path: &Path, root: &Path) -> Option<WritePolicy> {
         path.ancestors().take_while(|part| *part != root).filter_map(|part| self.care(part)).max()
     }
 }
 
-/// Most names count in small letters. A page `docs/agents.md` is no instruction where disks tell the
-/// letters apart.
+/// Most names are compared in lower case. `Asked` names are not, where the file system is
+/// case-sensitive: a page `docs/agents.md` does not contain instructions for agents.
 fn as_compared(name: &str, care: WritePolicy) -> String {
     match care {
         WritePolicy::Asked if cfg!(target_os = "linux") => name.to_owned(),
@@ -242,14 +245,15 @@ fn as_compared(name: &str, care: WritePolicy) -> String {
     }
 }
 
-/// The names that are obeyed in every folder.
+/// The names that are protected in every folder.
 pub(super) fn names() -> impl Iterator<Item = (&'static str, WritePolicy)> {
     let kept = PROTECTED_IN_PROJECT.iter().map(|name| (*name, WritePolicy::Kept));
     let agents = Agent::ALL.iter().flat_map(project_folders).filter_map(agent_name);
     kept.chain(NAMES).chain(agents.map(|name| (name, WritePolicy::Kept)))
 }
 
-/// The folder of an agent, if it has nothing else in it: `.github` has more than skills.
+/// The first component of an agent's folder, if the agent alone uses it: `.github` has more than
+/// skills.
 fn agent_name(folder: &'static str) -> Option<&'static str> {
     let first = folder.split('/').next()?;
     (first.starts_with('.') && first != ".github").then_some(first)
@@ -263,7 +267,8 @@ fn project_folders(agent: &Agent) -> impl Iterator<Item = &'static str> {
     agent.project.iter().copied().chain(others)
 }
 
-/// Whether git takes a folder for a repository, of which some of the [signs](SIGNS_OF_GIT) are there.
+/// Whether git takes a folder for a repository, if `has` tells which of the [signs](SIGNS_OF_GIT)
+/// exist.
 pub fn is_repository(has: impl Fn(&str) -> bool) -> bool {
     has("HEAD") && (has("commondir") || (has("objects") && has("refs")))
 }

@@ -1,4 +1,5 @@
-//! The environment of a run: a short list, never the caller's with names removed.
+//! Builds the environment variables of a run from a short list of allowed names. The caller's
+//! environment is never passed on as a whole.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -7,8 +8,8 @@ use savoir_skill::permission::{Domain, Level};
 
 use super::{Grants, Refusal, glob};
 
-/// Passed on as they are, if they are set. Locale names are listed one by one: anything may be
-/// called `LC_TOKEN`.
+/// Names that are always passed on, if they are set. Locale names are listed one by one, because a
+/// secret might be called `LC_TOKEN`.
 const ALWAYS: [&str; 19] = [
     "LANG",
     "TERM",
@@ -31,10 +32,10 @@ const ALWAYS: [&str; 19] = [
     "LC_IDENTIFICATION",
 ];
 
-/// Where programs are looked for inside: there, only those that were granted exist.
+/// The `PATH` inside the sandbox, where only granted programs exist in these folders.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
 
-/// Names that make loaders, interpreters, git or the proxy do what someone else wants.
+/// Names that make loaders, interpreters, git or the proxy execute or trust something else.
 const NEVER: [&str; 16] = [
     "LD_*",
     "DYLD_*",
@@ -54,7 +55,7 @@ const NEVER: [&str; 16] = [
     "SSL_*",
 ];
 
-/// Words in a name that tell a secret.
+/// Words in a name that indicate a secret.
 const SECRET_WORDS: [&str; 11] = [
     "KEY",
     "TOKEN",
@@ -69,12 +70,12 @@ const SECRET_WORDS: [&str; 11] = [
     "DATABASE_URL",
 ];
 
-/// What a program sees of a secret.
+/// How a program sees a secret.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Secrets {
-    /// A placeholder: the proxy puts the value in.
+    /// As a placeholder, which the proxy replaces by the value.
     Masked,
-    /// The value, which cannot leave since there is no network.
+    /// As the value, which cannot leave because the run has no network.
     Plain,
 }
 
@@ -112,7 +113,7 @@ pub(super) fn build(
             };
             variables.insert(name.clone(), variable);
         }
-        // A stored secret is asked for by its name: a pattern does not reach it.
+        // A stored secret must be requested by its exact name; patterns do not match it.
         if let Some(secret) = grants.run_env.secret(&pattern, grants.skill) {
             let value = secret.value().map_err(|error| {
                 let hint =
@@ -129,7 +130,8 @@ pub(super) fn build(
     Ok(variables)
 }
 
-/// Patterns of the names that the skill wants, with what says so.
+/// Patterns of the names that the skill requests, each with the permission or the name for
+/// messages.
 fn wanted(grants: &Grants<'_>) -> Vec<(String, String)> {
     let declared = grants
         .permissions
@@ -159,25 +161,25 @@ fn is_match(pattern: &str, name: &str) -> bool {
     glob::matches(&[pattern], &[name])
 }
 
-/// Whether a name tells that the value is a secret.
+/// Whether a name indicates that the value is a secret.
 pub(crate) fn is_secret(name: &str) -> bool {
-    // Words that only look like one of the list.
+    // Removes words that only look like one of the list.
     let name = name.to_ascii_uppercase().replace("AUTHORI", "AUTH_I");
     let name = name.replace("AUTHOR", "").replace("KEYBOARD", "");
     SECRET_WORDS.iter().any(|word| name.contains(word))
 }
 
-/// Values that a program sees and that are removed from what is left of a run.
+/// Secret values that a program sees, and that are masked in its output or in records.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Visible {
-    /// Removed from what it prints.
+    /// Values that are masked in the output.
     pub(crate) in_output: Vec<String>,
-    /// Removed from records and errors.
+    /// Values that are masked in records and errors.
     pub(crate) in_records: Vec<String>,
 }
 
-/// Secrets that a program sees itself. A variable of the environment that the user grants with
-/// `--allow-env` may be printed: the user chose to show it.
+/// Collects the secrets that a program sees as plain values. A variable of the environment that the
+/// user grants with `--allow-env` may be printed, because the user chose to show it.
 pub(crate) fn visible_secrets(grants: &Grants<'_>, policy: &Policy) -> Visible {
     let mut visible = Visible::default();
     for (name, variable) in &policy.environment {
@@ -194,8 +196,8 @@ pub(crate) fn visible_secrets(grants: &Grants<'_>, policy: &Policy) -> Visible {
     visible
 }
 
-/// Folders of the granted programs that are not among the usual ones come last. Nothing else of such a
-/// folder is there.
+/// The value of `PATH`. Folders of granted programs outside the usual ones come last; only the
+/// granted programs exist in these folders.
 fn search_path(grants: &Grants<'_>, added: &[PathBuf]) -> String {
     let mut path = PATH.to_owned();
     let programs = grants.programs.iter().chain(added);

@@ -1,9 +1,9 @@
 //! [`HostPath`]: programs that are started outside of the sandbox to install packages.
 //!
-//! A run that may write to a project could leave an `uv` or a `node` in a folder of `PATH`, such as that
-//! of an activated virtual environment. In the sandbox such a program can do no more than the run itself;
-//! outside it could do everything. So folders that a run can write, now or in an earlier run here, do not
-//! count.
+//! A run that may write to a project could leave an `uv` or a `node` in a folder of `PATH`, such as
+//! that of an activated virtual environment. In the sandbox such a program can do no more than the
+//! run itself; outside it could do everything. So folders that a run can write, now or in an
+//! earlier run here, do not count.
 
 use std::{
     env,
@@ -67,7 +67,8 @@ impl HostPath {
         self.folders.iter().map(|folder| folder.join(name.as_ref())).find(is_program)
     }
 
-    /// The same interpreter if it may be started outside of the sandbox, or else another one of its name.
+    /// The same interpreter if it may be started outside of the sandbox, or else another one of its
+    /// name.
     pub(crate) fn interpreter(&self, path: &Path) -> Option<PathBuf> {
         if self.accepts(path) {
             return Some(path.to_owned());
@@ -88,8 +89,8 @@ impl HostPath {
     }
 }
 
-/// A working folder and the repository around it. The home of the user is no project: what is installed
-/// for the user is there, and no run gets it as a whole unless the user says so.
+/// A working folder and the repository around it. The home of the user is no project: what is
+/// installed for the user is there, and no run gets it as a whole unless the user says so.
 fn project(folder: &Path, home: &Path) -> Vec<PathBuf> {
     let run_env = RunEnvironment::at(folder, home);
     let folders = [Some(run_env.directory), run_env.repository].into_iter().flatten();

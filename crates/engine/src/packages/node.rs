@@ -1,7 +1,7 @@
-//! The npm packages of a skill, in a folder of the cache.
+//! Installs the npm packages of a skill into a folder of the cache.
 //!
-//! `<cache>/environments/<digest>/node_modules` is made from the manifest alone: nothing of the
-//! skill's folder is there, so no setting of it counts. Scripts of packages never run.
+//! `<cache>/environments/<digest>/node_modules` is created from the manifest alone: no file of the
+//! skill's folder is there, so no setting of the skill is used. Scripts of packages never run.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -25,23 +25,23 @@ use crate::{
 /// Name of the record in an environment.
 const RECORD: &str = "savoir-environment.json";
 
-/// What installs the packages, and for which Node.
+/// The programs and variables for the installation.
 pub(crate) struct Tools<'a> {
     pub(crate) node: &'a Path,
     pub(crate) npm: &'a Path,
     pub(crate) variables: Vec<(OsString, OsString)>,
 }
 
-/// What was installed.
+/// The record of an installation, stored in the environment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Record {
     node: String,
     packages: Vec<(String, String)>,
-    /// Every file as it was then.
+    /// The [`snapshot`] of all files after the installation.
     files: String,
 }
 
-/// Variables that npm gets beside those of every installer.
+/// Variables that npm gets besides those of every installer.
 const OWN: [&str; 8] = [
     "NODE_EXTRA_CA_CERTS",
     "NPM_CONFIG_REGISTRY",
@@ -53,7 +53,7 @@ const OWN: [&str; 8] = [
     "npm_config_userconfig",
 ];
 
-/// Chooses from somebody's variables those that npm gets.
+/// Filters the variables of a process to those that npm gets.
 pub(crate) fn variables(
     own: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Vec<(OsString, OsString)> {
@@ -63,7 +63,8 @@ pub(crate) fn variables(
     installer::variables(own).into_iter().chain(of_npm).collect()
 }
 
-/// The `node_modules` for a manifest; it is made first if it is not there, or not what was installed.
+/// Returns the `node_modules` for a manifest. Installs it first if it does not exist, or has
+/// changed since the installation.
 pub(crate) fn prepare(
     cancel: &Cancel,
     cache: &Path,
@@ -75,7 +76,7 @@ pub(crate) fn prepare(
     let digest = digest(&node, manifest);
     let root = cache.join("environments").join(&digest);
     let ready = || verified(&root).is_some().then(|| root.join("node_modules"));
-    // What npm chose the first time is installed again when the environment has to be.
+    // A second installation uses the versions that npm chose the first time.
     let chosen = chosen(cache, &format!("{digest}.json"))?;
     make_once(cache, &digest, &ready, progress, |fresh, progress| {
         let lock = manifest.lock.clone().or_else(|| chosen_lock(&chosen));
@@ -93,7 +94,8 @@ pub(crate) fn prepare(
     })
 }
 
-/// What npm chose before. A file in which something leads elsewhere is not used.
+/// The lock file of the first installation. It is ignored if it names a source other than a
+/// registry.
 fn chosen_lock(path: &Path) -> Option<String> {
     npm::written_lock(&fs::read_to_string(path).ok()?).ok()
 }
@@ -117,7 +119,7 @@ fn node_version(tools: &Tools<'_>) -> Result<String, EnvironmentError> {
     let node = tools.node;
     let mut command = Command::new(node);
     command.arg("--version").stdin(Stdio::null()).current_dir("/");
-    // It can be a script of a version manager, which starts programs of its `PATH`.
+    // `node` can be a script of a version manager, which starts programs of its `PATH`.
     command.env_clear().envs(tools.variables.iter().cloned());
     let output = command.output().map_err(at(node))?;
     let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
@@ -149,21 +151,23 @@ fn install(
     npm.args(["--ignore-scripts", "--no-audit", "--no-fund", "--omit=dev", "--no-progress"]);
     npm.args(["--no-update-notifier", "--global=false", "--color=false", "--loglevel=warn"]);
     npm.current_dir(fresh).env_clear().envs(tools.variables.iter().cloned());
-    // A package of the registry may itself name a repository, which npm would build, or another place.
-    // Versions of npm that do not know these settings ask there; what they installed is refused then.
+    // A package of the registry may itself depend on a repository, which npm would build, or on
+    // another source. Versions of npm that do not know these settings download from there; their
+    // result is then refused by `check`.
     for kind in ["git", "remote", "file", "directory"] {
         npm.env(format!("npm_config_allow_{kind}"), "none");
     }
-    // An npm that does not know this would run what a package names as its git.
+    // A version of npm that does not know the settings above would run git.
     npm.env("npm_config_git", "/bin/false");
     installer::run(cancel, ("npm", "install the packages"), &mut npm, Builds::Refused, progress)?;
-    // npm makes no folder if every package is optional and for another system.
+    // npm creates no folder if every package is optional and for another system.
     let modules = fresh.join("node_modules");
     fs::create_dir_all(&modules).map_err(at(&modules))
 }
 
-/// The installed packages and the lock file of npm, if all of it comes from a registry and no link leads
-/// out. Both lock files count: one has what the registry says of packages, the other what they say.
+/// Returns the installed packages and npm's lock file. Fails if a package does not come from a
+/// registry, or if a symlink leads out. Both lock files are checked: one has the data of the
+/// registry, the other the data of the packages themselves.
 fn check(fresh: &Path) -> Result<Checked, EnvironmentError> {
     let failed = |line: String| EnvironmentError::Installer {
         tool: "npm",
@@ -187,5 +191,5 @@ fn check(fresh: &Path) -> Result<Checked, EnvironmentError> {
     Ok((packages.unwrap_or_default(), lock))
 }
 
-/// Packages by name and version, and the text of a lock file.
+/// Pairs of package name and version, and the text of a lock file.
 type Checked = (Vec<(String, String)>, Option<String>);

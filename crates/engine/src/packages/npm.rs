@@ -1,24 +1,25 @@
-//! `package.json` and `package-lock.json` of a skill, as far as npm may see them.
+//! Reads the `package.json` and `package-lock.json` of a skill, and reduces them to what npm may
+//! see.
 //!
-//! Only packages of the user's own registry are accepted: paths would copy files of the user where a
-//! skill can read them, and addresses and repositories choose another place that code comes from. The
-//! addresses of a lock file are removed, so that npm asks the registry for each name and version.
+//! Only packages of the user's registry are accepted: a path would copy files of the user to where
+//! a skill can read them, and URLs and repositories would choose another source of code. The URLs
+//! of a lock file are removed, so that npm asks the registry for each name and version.
 
 use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-/// Fields that name packages.
+/// Fields that list packages.
 const FIELDS: [&str; 4] =
     ["dependencies", "optionalDependencies", "peerDependencies", "devDependencies"];
 
-/// Most packages that a skill names itself.
+/// Most packages that a skill lists itself.
 const MAX_PACKAGES: usize = 256;
-/// Longest name, as npm has it, and longest range.
+/// Longest name, as in npm, and longest range.
 const MAX_NAME: usize = 214;
 const MAX_RANGE: usize = 256;
-/// Nesting of `overrides` and of lock files.
+/// Maximum nesting of `overrides` and of lock files.
 const MAX_DEPTH: usize = 64;
 
 /// Why a `package.json` or its lock file is refused.
@@ -34,21 +35,21 @@ pub(crate) enum ManifestError {
     Package { file: &'static str, name: String, reason: &'static str },
 }
 
-/// What npm installs from.
+/// The reduced files from which npm installs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Manifest {
-    /// A `package.json` with nothing but the packages.
+    /// A `package.json` with only the packages.
     pub(crate) text: String,
-    /// The lock file, without addresses.
+    /// The lock file, without URLs.
     pub(crate) lock: Option<String>,
-    /// The packages that are installed for it, as `name@range`.
+    /// The packages that npm installs directly, as `name@range`.
     pub(crate) names: Vec<String>,
 }
 
 const MANIFEST: &str = "package.json";
 const LOCK: &str = "package-lock.json";
 
-/// Reads a manifest; there is none if it needs no packages.
+/// Reads a manifest; returns none if it needs no packages.
 pub(crate) fn read(text: &str, lock: Option<&str>) -> Result<Option<Manifest>, ManifestError> {
     let manifest = parse(MANIFEST, text)?;
     let mut own = Map::new();
@@ -97,7 +98,7 @@ pub(crate) fn read(text: &str, lock: Option<&str>) -> Result<Option<Manifest>, M
 /// A name and a range of versions.
 type Named<'a> = (&'a str, &'a str);
 
-/// The packages of a field.
+/// The packages that a field lists.
 fn ranges<'a>(field: &str, value: &'a Value) -> Result<Vec<Named<'a>>, ManifestError> {
     let packages = value.as_object().ok_or_else(|| shape(MANIFEST, field))?;
     let read = |(name, range): (&'a String, &'a Value)| {
@@ -108,7 +109,7 @@ fn ranges<'a>(field: &str, value: &'a Value) -> Result<Vec<Named<'a>>, ManifestE
     packages.iter().map(read).collect()
 }
 
-/// Peers that npm does not install by itself.
+/// Optional peers, which npm does not install by itself.
 fn optional_peers(manifest: &Map<String, Value>) -> Vec<&str> {
     let meta = manifest.get("peerDependenciesMeta").and_then(Value::as_object);
     let is_optional =
@@ -122,7 +123,7 @@ fn meta(optional: &[&str]) -> Value {
     Value::Object(optional.iter().map(meta).collect())
 }
 
-/// What npm installs because the manifest names it. It installs peers, too.
+/// The packages that npm installs because the manifest lists them, peers included.
 fn installed_for<'a>(
     named: &[(&str, &'a str, &'a str)],
     optional: &[&str],
@@ -145,7 +146,7 @@ fn shape(file: &'static str, field: &str) -> ManifestError {
     ManifestError::Shape { file, field: field.chars().take(80).collect() }
 }
 
-/// A package by its name and a range of versions.
+/// Checks a name and a range of the manifest.
 fn check(file: &'static str, name: &str, range: &str) -> Result<(), ManifestError> {
     refuse(file, name, range, if is_name(name) { reason(range) } else { Some(NOT_A_NAME) })
 }
@@ -167,18 +168,18 @@ fn refuse(
     }
 }
 
-/// Why a range of a manifest is refused.
+/// Why a range of a manifest is refused; none if it is valid.
 fn reason(range: &str) -> Option<&'static str> {
     let own = |byte: u8| byte.is_ascii_alphanumeric() || b" .-_+^~<>=|*@/:".contains(&byte);
     let is_range = range.len() <= MAX_RANGE && range.bytes().all(own) && !range.starts_with("--");
     place(range).or_else(|| (!is_range).then_some("its version is not a range"))
 }
 
-/// Why a package is not one of the registry. Published packages have ranges that npm forgives, so only
-/// what leads elsewhere counts.
+/// Why a range does not name a package of the registry. Published packages have invalid ranges that
+/// npm tolerates, so only ranges that name another source are refused.
 fn place(range: &str) -> Option<&'static str> {
     let range = match range.strip_prefix("npm:") {
-        // Another package under this name.
+        // An alias installs another package under this name.
         Some(alias) => {
             let (name, range) = match alias.rfind('@').filter(|index| *index > 0) {
                 Some(index) => (&alias[..index], &alias[index + 1..]),
@@ -226,8 +227,8 @@ fn is_name(name: &str) -> bool {
     is_plain && name.len() <= MAX_NAME && name != "node_modules"
 }
 
-/// Adds the packages that overrides put in the place of others. `known` are those of the manifest,
-/// `parent` is the package that the overrides are for.
+/// Adds the packages that overrides install instead of others. `known` are the packages of the
+/// manifest, `parent` is the package that the overrides apply to.
 fn add_overrides<'a>(
     known: &HashMap<&str, &'a str>,
     parent: &'a str,
@@ -262,7 +263,7 @@ fn add_overrides<'a>(
     Ok(())
 }
 
-/// A lock file in which nothing leads elsewhere, without addresses.
+/// Parses a lock file, checks that it names no source but the registry, and removes its URLs.
 fn checked_lock(text: &str) -> Result<Map<String, Value>, ManifestError> {
     let mut lock = parse(LOCK, text)?;
     if !lock.contains_key("packages") && !lock.contains_key("dependencies") {
@@ -273,8 +274,8 @@ fn checked_lock(text: &str) -> Result<Map<String, Value>, ManifestError> {
     Ok(lock)
 }
 
-/// npm asks an address in a lock file wherever it is. Without one it asks the registry, and still
-/// compares what it gets with the hash.
+/// Removes the URLs of a lock file. npm downloads from these URLs, whatever the host. Without them
+/// npm asks the registry, and still compares the download with the hash.
 fn remove_addresses(entry: &mut Map<String, Value>) {
     entry.remove("resolved");
     for field in ["packages", "dependencies"] {
@@ -285,8 +286,8 @@ fn remove_addresses(entry: &mut Map<String, Value>) {
     }
 }
 
-/// The question before a run lists what the manifest names, so a lock file must not put another package
-/// in its place.
+/// Checks that a lock file does not replace packages of the manifest by others, since the approval
+/// question only lists what the manifest names.
 fn check_swapped(
     lock: &Map<String, Value>,
     installed: &[(&str, &str)],
@@ -309,7 +310,7 @@ fn check_swapped(
     Ok(())
 }
 
-/// The name of the package that an entry of a lock file installs, if it says one.
+/// The name of the package that an entry of a lock file installs, if the entry contains one.
 fn other_name(entry: &Value) -> Option<&str> {
     let text = |field: &str| entry.get(field).and_then(Value::as_str);
     text("name").or_else(|| text("version")?.strip_prefix("npm:").map(alias_name))
@@ -320,7 +321,7 @@ fn alias_name(alias: &str) -> &str {
     alias.rfind('@').filter(|index| *index > 0).map_or(alias, |index| &alias[..index])
 }
 
-/// Goes through a lock file of any version: nothing in it may lead elsewhere.
+/// Checks a lock file of any version: nothing in it may name a source other than the registry.
 fn check_lock(entry: &Map<String, Value>, depth: usize) -> Result<(), ManifestError> {
     if depth >= MAX_DEPTH {
         return Err(shape(LOCK, "dependencies"));
@@ -339,7 +340,7 @@ fn check_lock(entry: &Map<String, Value>, depth: usize) -> Result<(), ManifestEr
                 for (name, value) in named {
                     match value {
                         Value::String(range) => check_edge(name, range)?,
-                        // Version 1 has the packages themselves here.
+                        // Version 1 has nested packages here.
                         Value::Object(package) => {
                             check_edge(name, "")?;
                             check_package(name, package)?;
@@ -363,12 +364,12 @@ fn check_lock(entry: &Map<String, Value>, depth: usize) -> Result<(), ManifestEr
     Ok(())
 }
 
-/// What a package of the lock requires.
+/// Checks a dependency of a package in the lock file.
 fn check_edge(name: &str, range: &str) -> Result<(), ManifestError> {
     refuse(LOCK, name, range, if is_name(name) { place(range) } else { Some(NOT_A_NAME) })
 }
 
-/// Where a package goes: below `node_modules`.
+/// Checks that the target folder of a package is below `node_modules`.
 fn check_place(path: &str) -> Result<(), ManifestError> {
     let inside = path.strip_prefix("node_modules/");
     let is_below = inside.is_some_and(|path| path.split("/node_modules/").all(is_name));
@@ -379,7 +380,7 @@ fn check_place(path: &str) -> Result<(), ManifestError> {
     Err(ManifestError::Package { file: LOCK, name: path.chars().take(120).collect(), reason })
 }
 
-/// Where a package of the lock comes from.
+/// Checks the source, the name and the version of a package in the lock file.
 fn check_package(name: &str, package: &Map<String, Value>) -> Result<(), ManifestError> {
     let refuse = |reason| {
         let name = name.chars().take(120).collect();
@@ -391,7 +392,8 @@ fn check_package(name: &str, package: &Map<String, Value>) -> Result<(), Manifes
     let text = |field: &str| package.get(field).and_then(Value::as_str).unwrap_or_default();
     match package.get("resolved") {
         None | Some(Value::Bool(_)) => {}
-        // The address is not used, and another registry may have another package of this name.
+        // The URL is not used, but another registry may have a different package of this name, so
+        // the hash is required.
         Some(Value::String(address)) if address.starts_with("https://") => {
             if text("integrity").is_empty() {
                 return refuse("it has an address and no integrity");
@@ -399,7 +401,7 @@ fn check_package(name: &str, package: &Map<String, Value>) -> Result<(), Manifes
         }
         Some(_) => return refuse("it does not come from an https address"),
     }
-    // Without an address, npm asks for `name@version`, whatever that means to it.
+    // Without a URL, npm asks for `name@version`, so both must be valid.
     let is_named = |value: &Value| value.as_str().is_some_and(is_name);
     if !name.is_empty() && !package.get("name").is_none_or(is_named) {
         return refuse(NOT_A_NAME);
@@ -410,8 +412,8 @@ fn check_package(name: &str, package: &Map<String, Value>) -> Result<(), Manifes
     }
 }
 
-/// A lock file that was written after an install, without addresses; anything in it that does not come
-/// from a registry is an error.
+/// Removes the URLs of a lock file that npm wrote. Fails if a package does not come from a
+/// registry.
 pub(crate) fn written_lock(text: &str) -> Result<String, String> {
     installed(text)?;
     let mut lock = parse(LOCK, text).map_err(|error| error.to_string())?;
@@ -419,12 +421,13 @@ pub(crate) fn written_lock(text: &str) -> Result<String, String> {
     Ok(Value::Object(lock).to_string())
 }
 
-/// Packages that were installed, from a lock file that npm wrote; the first one that does not come from
-/// a registry, or requires one that does not, is an error.
+/// The installed packages, from a lock file that npm wrote. Fails if a package does not come from a
+/// registry, or requires one that does not.
 pub(crate) fn installed(text: &str) -> Result<Vec<(String, String)>, String> {
     let mut lock = parse(LOCK, text).map_err(|error| error.to_string())?;
     let found = resolved(&lock)?;
-    // A registry can have its files on another host. What leads elsewhere is named by a package.
+    // A registry can serve its files from another host, so URLs are not compared; a source other
+    // than a registry is visible in the fields that remain.
     remove_addresses(&mut lock);
     check_lock(&lock, 0).map_err(|error| error.to_string())?;
     Ok(found)
@@ -437,7 +440,7 @@ fn resolved(lock: &Map<String, Value>) -> Result<Vec<(String, String)>, String> 
         let text = |field: &str| package.get(field).and_then(Value::as_str).unwrap_or_default();
         let name = path.rsplit_once("node_modules/").map_or(&**path, |(_, name)| name);
         let address = text("resolved");
-        // Lock files may leave the address out; then it is the registry's.
+        // Lock files may leave the URL out; then it is the registry's.
         let is_web = ["https://", "http://"].iter().any(|kind| address.starts_with(kind));
         let is_link = package.get("link").is_some_and(|link| *link != Value::Bool(false));
         if is_link || !is_web && !address.is_empty() {

@@ -1,7 +1,7 @@
 //! Checks whether the files of an environment are still those that were installed.
 //!
-//! An environment can have thousands of files, and it is checked before every run, so nothing is
-//! read: whoever changes a file changes its time of change, which no program can set.
+//! An environment can have thousands of files and is checked before every run, so file contents are
+//! not read: changing a file changes its ctime, which no program can set.
 
 use std::{
     fs, io,
@@ -12,8 +12,8 @@ use std::{
 use savoir_skill::digest::hex;
 use sha2::{Digest as _, Sha256};
 
-/// A digest over names, sizes, times and modes of everything below a folder, and over what links say.
-/// The folder itself may be renamed, and the file `skipped` in it does not count.
+/// A digest over names, sizes, times and modes of everything below a folder, and over the targets
+/// of symlinks. The folder itself may be renamed, and the file `skipped` in it is left out.
 pub(crate) fn of(root: &Path, skipped: &str) -> io::Result<String> {
     let mut hash = Sha256::new();
     let skipped = root.join(skipped);
@@ -24,7 +24,8 @@ pub(crate) fn of(root: &Path, skipped: &str) -> io::Result<String> {
         }
         line.clear();
         line.extend(metadata.mode().to_le_bytes());
-        // Folders change when a file is made and removed again.
+        // The times of folders change when a file is created and removed again, so they are left
+        // out.
         if !metadata.is_dir() {
             line.extend(metadata.len().to_le_bytes());
             for number in
@@ -33,7 +34,7 @@ pub(crate) fn of(root: &Path, skipped: &str) -> io::Result<String> {
                 line.extend(number.to_le_bytes());
             }
         }
-        // Neither a path nor a link has a zero byte.
+        // Neither a path nor a symlink target contains a zero byte, so it separates the fields.
         line.extend(path.as_os_str().as_bytes().get(root.as_os_str().len()..).unwrap_or_default());
         line.push(0);
         if metadata.is_symlink() {
@@ -46,7 +47,7 @@ pub(crate) fn of(root: &Path, skipped: &str) -> io::Result<String> {
     Ok(hex(&hash.finalize()))
 }
 
-/// The first link that leads out of a folder.
+/// The first symlink that leads out of a folder.
 pub(crate) fn link_out(root: &Path) -> io::Result<Option<PathBuf>> {
     let root = root.canonicalize()?;
     let mut found = None;
@@ -62,12 +63,12 @@ pub(crate) fn link_out(root: &Path) -> io::Result<Option<PathBuf>> {
 
 type Visit<'a> = dyn FnMut(&PathBuf, &fs::Metadata) -> io::Result<()> + 'a;
 
-/// Goes through a folder in the order of names. Links are not followed.
+/// Visits everything below a folder, sorted by name. Symlinks are not followed.
 fn walk(folder: &Path, visit: &mut Visit<'_>) -> io::Result<()> {
     let mut entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
     entries.sort_by_cached_key(fs::DirEntry::file_name);
     for entry in entries {
-        // Of the link itself, as `DirEntry` has it.
+        // `DirEntry::metadata` does not follow symlinks.
         let metadata = entry.metadata()?;
         let path = entry.path();
         visit(&path, &metadata)?;

@@ -36,8 +36,8 @@ pub(crate) fn remembered<E>(
     Ok(version)
 }
 
-/// The file for a program as it is now. What is not a program of the machine, such as the scripts of
-/// version managers, may start another interpreter tomorrow.
+/// The file for a program as it is now. What is not a program of the machine, such as the scripts
+/// of version managers, may start another interpreter tomorrow.
 fn note(cache: &Path, program: &Path) -> Option<PathBuf> {
     let real = program.canonicalize().ok()?;
     let mut magic = [0; 4];

@@ -1,5 +1,5 @@
-//! Open folders, by which a tree is walked: no link is followed, no path is too long, and what its maker
-//! closed can be looked into.
+//! Walks a tree by open file descriptors: no symlink is followed, no path is too long, and folders
+//! without read permission are opened by changing their mode for the time of the walk.
 
 use std::{
     ffi::{CStr, OsStr, OsString},
@@ -15,29 +15,29 @@ use rustix::{
     io::Errno,
 };
 
-/// Names that are tried for something that is put aside. All but the first are made by chance.
+/// Number of names that are tried for a file that is renamed. All but the first are random.
 const MAX_NAMES: usize = 100;
-/// Bytes of a folder that are read at once.
+/// Bytes of a directory listing that are read at once.
 #[cfg(target_os = "linux")]
 const MAX_READ: usize = 16 * 1024;
-/// Bytes of a name.
+/// Maximum length of a file name in bytes.
 const MAX_NAME: usize = 255;
-/// Who owns a folder can list it and go through it.
+/// The mode bits with which the owner of a folder can list and enter it.
 const OPEN: Mode = Mode::RUSR.union(Mode::XUSR);
 const FOLDER: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// A folder that is looked through.
+/// An open folder of the walk.
 #[derive(Debug)]
 pub(super) struct Folder {
     fd: OwnedFd,
-    /// Below the root of the walk.
+    /// The path, relative to the root of the walk.
     pub(super) path: PathBuf,
-    /// The mode that it gets back.
+    /// The original mode, restored on drop, if it was changed to open the folder.
     closed: Option<Mode>,
 }
 
-/// Something in a folder.
+/// One entry of a folder.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) name: OsString,
@@ -45,19 +45,19 @@ pub(super) struct Entry {
 }
 
 impl Folder {
-    /// The root of a walk.
+    /// Starts a walk at an open folder.
     pub(super) fn root(fd: OwnedFd) -> Result<Self, Errno> {
         Self::new(fd, PathBuf::new())
     }
 
     fn new(fd: OwnedFd, path: PathBuf) -> Result<Self, Errno> {
         let mode = mode(&fstat(&fd)?);
-        // Where this fails, reading fails, too.
+        // If `fchmod` fails, reading fails, too, and reports the error.
         let is_opened = !mode.contains(OPEN) && fchmod(&fd, mode | OPEN).is_ok();
         Ok(Self { fd, path, closed: is_opened.then_some(mode) })
     }
 
-    /// A folder in it.
+    /// Opens a folder inside this one.
     pub(super) fn open(&self, name: &OsStr) -> Result<Self, Errno> {
         let path = self.path.join(name);
         match openat(&self.fd, name, FOLDER, Mode::empty()) {
@@ -77,7 +77,7 @@ impl Folder {
                 return;
             }
             let kind = match kind {
-                // Some disks do not tell.
+                // Some file systems do not return the type.
                 FileType::Unknown => match self.stat(name) {
                     Ok(about) => FileType::from_raw_mode(about.st_mode),
                     Err(_) => return,
@@ -89,24 +89,24 @@ impl Folder {
         Ok(entries)
     }
 
-    /// What is known of the folder.
+    /// The metadata of the folder.
     pub(super) fn about(&self) -> Result<Stat, Errno> {
         fstat(&self.fd)
     }
 
-    /// What is known of something in it, be it a link.
+    /// The metadata of an entry. Symlinks are not followed.
     pub(super) fn stat(&self, name: &OsStr) -> Result<Stat, Errno> {
         statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW)
     }
 
-    /// Gives something in it another name, in a folder that may be the same. Nobody can take all of the
-    /// names before.
+    /// Renames an entry, within this folder or into `to`, and returns the new name. Most of the
+    /// tried names are random, so that no program can create all of them beforehand.
     pub(super) fn put_aside(&self, name: &OsStr, to: &Self) -> Result<OsString, Errno> {
         for number in 0..MAX_NAMES {
             let new = other_name(name, number);
             let attempt = || renameat_with(&self.fd, name, &to.fd, &new, RenameFlags::NOREPLACE);
             let done = match attempt() {
-                // Whoever made the folders may have closed them.
+                // The program that made the folders may have removed its own write permission.
                 Err(Errno::ACCESS) => {
                     for folder in [self, to] {
                         fchmod(&folder.fd, mode(&folder.about()?) | Mode::RWXU)?;
@@ -128,17 +128,18 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         if let Some(mode) = self.closed {
-            // It stays open to its owner at worst.
+            // If this fails, the folder only remains readable for its owner.
             let _ = fchmod(&self.fd, mode);
         }
     }
 }
 
-/// Reads a folder, from its beginning. To open it once more for that, and fill a buffer with zeros, takes
-/// longer than the reading, and there are many.
+/// Calls `each` for every entry, starting at the first. Uses the open descriptor and an
+/// uninitialized buffer: opening the folder again and zeroing a buffer would take longer than
+/// reading, and there are many folders.
 #[cfg(target_os = "linux")]
 fn each_entry(folder: &OwnedFd, mut each: impl FnMut(&CStr, FileType)) -> Result<(), Errno> {
-    // The workspace itself is read again and again.
+    // The descriptor of the workspace is read several times, so it must be rewound.
     rustix::fs::seek(folder, rustix::fs::SeekFrom::Start(0))?;
     let mut buffer = Vec::with_capacity(MAX_READ);
     let mut entries = rustix::fs::RawDir::new(folder, buffer.spare_capacity_mut());
@@ -173,7 +174,7 @@ fn mode(about: &Stat) -> Mode {
     Mode::from_raw_mode(about.st_mode & 0o7777)
 }
 
-/// Opens a folder that even its owner may not read, with the mode that it had.
+/// Opens a folder that even its owner may not read; returns it with its original mode.
 #[cfg(target_os = "linux")]
 fn open_closed(above: &OwnedFd, name: &OsStr) -> Result<(OwnedFd, Mode), Errno> {
     use std::os::fd::AsRawFd as _;
@@ -181,7 +182,7 @@ fn open_closed(above: &OwnedFd, name: &OsStr) -> Result<(OwnedFd, Mode), Errno> 
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let handle = openat(above, name, flags, Mode::empty())?;
     let closed = mode(&fstat(&handle)?);
-    // The way to this folder and no other, whatever its name leads to by now.
+    // This path names the opened folder, even if its name leads elsewhere by now.
     let way = format!("/proc/self/fd/{}", handle.as_raw_fd());
     rustix::fs::chmod(way.as_str(), closed | OPEN)?;
     Ok((openat(&handle, ".", FOLDER, Mode::empty())?, closed))

@@ -1,8 +1,10 @@
-//! What other programs execute or obey stays as it is, and nothing is added to it.
+//! Finds protected files (files that other programs execute or obey) in a workspace, before and
+//! after a command.
 //!
-//! The sandbox holds what is there before a command. It cannot hold every place that does not exist:
-//! what has come to such a place is found after the command, and put aside under another name. The
-//! command knows this and works against it: see [`Look`].
+//! The sandbox mounts protected files that exist before a command read-only. It cannot do so for
+//! every path that does not exist yet. So the workspace is searched again after the command, and
+//! new protected files are renamed ("put aside"). The search assumes that the command tries to
+//! defeat it: see [`Look`].
 
 use std::{
     collections::HashSet,
@@ -26,25 +28,25 @@ use super::{
 };
 use crate::grant::{ProtectedPaths, SIGNS_OF_GIT, WritePolicy, is_repository, led_by_repository};
 
-/// Places that are held for one command; each is a mount.
+/// Paths that are protected for one command; each is a mount.
 const MAX_PLACES: usize = 1000;
-/// Folders that are looked through before a command.
+/// Folders that are searched before a command.
 const MAX_FOLDERS: usize = 400_000;
-/// Folders in one another; each is open while something below it is looked at.
+/// Depth of folders; each is open while something below it is searched.
 const MAX_DEPTH: usize = 200;
-/// Looks before a command, each for what the one before it led to.
+/// Searches before a command, each for the paths that the previous one led to.
 const MAX_ROUNDS: usize = 8;
 /// Bytes of a path on which something can be mounted.
 const MAX_PATH: usize = 4000;
-/// Characters of a path that are told.
+/// Characters of a path that a message shows.
 const MAX_TOLD: usize = 300;
 
-/// What was there before the commands that run now. They share it, so that none takes for granted what
-/// another planted.
+/// The protected files that existed before the commands that run now. Concurrent commands share one
+/// baseline, so that none of them accepts a file that another one planted.
 #[derive(Debug, Default)]
 pub struct Baseline {
     known: Mutex<Known>,
-    /// One look at a time, since each has many folders open.
+    /// Allows one search at a time, since each has many folders open.
     looks: Mutex<()>,
 }
 
@@ -54,37 +56,39 @@ struct Known {
     identities: HashSet<Identity>,
 }
 
-/// What was there before a command, until what it left is looked at.
+/// The state before one command, until the workspace is searched after it.
 #[derive(Debug)]
 pub struct Before<'a> {
     baseline: &'a Baseline,
-    /// With what the repositories of the workspace obey besides.
+    /// The protected paths, with those that settings of repositories in the workspace lead to.
     protected: ProtectedPaths,
-    /// What the sandbox holds, whether it is there or not.
+    /// Paths that the sandbox protects, whether they exist or not.
     held: HashSet<PathBuf>,
 }
 
-/// A file or folder, whatever its path becomes.
+/// Identifies a file or folder independently of its path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Identity {
     device: u64,
     number: u64,
-    /// Where it lies, if the sandbox does not hold it: elsewhere it is something else.
+    /// The path, for files that the sandbox does not protect: the same file at another path counts
+    /// as a new one.
     path: Option<PathBuf>,
-    /// When it was changed, where a command could do that: a link is made anew, a file that has several
-    /// names is written by another of them, and what a person is asked about is not held at all.
+    /// The change time, for files that a command could change: a symlink can be made again, a file
+    /// with several hard links can be written by another name, and a file with
+    /// [`WritePolicy::Asked`] is not protected by the sandbox at all.
     changed: Option<(i64, i64)>,
-    /// Where a link leads in the end, over all others; nowhere, if nothing is there.
+    /// The final target of a symlink; none if it is dangling.
     end: Option<PathBuf>,
 }
 
 #[derive(Debug)]
 struct Found {
-    /// Below the workspace.
+    /// The path, relative to the workspace.
     path: PathBuf,
     identity: Identity,
     is_link: bool,
-    /// Whether it is only a link on the way to something that is obeyed.
+    /// Whether this is only a symlink in the path of something protected.
     is_way: bool,
     care: WritePolicy,
 }
@@ -103,7 +107,7 @@ impl Found {
         Self { path, identity, is_link, is_way: false, care }
     }
 
-    /// Where a link leads, or the settings of a repository.
+    /// Returns the protected paths that a symlink or the settings of a repository lead to.
     fn leads_to(
         &self,
         root: &Path,
@@ -135,8 +139,8 @@ impl Baseline {
         self.looks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks through a workspace before a command; gives what the sandbox must hold besides what it
-    /// holds already.
+    /// Searches a workspace before a command. Returns the grants that the sandbox must protect in
+    /// addition to `enforced`.
     pub fn before(
         &self,
         at: &Root,
@@ -147,7 +151,8 @@ impl Baseline {
         let root = at.path();
         let held: HashSet<PathBuf> = enforced.iter().map(|grant| grant.path.clone()).collect();
         let _turn = self.turn();
-        // What is written meanwhile by agreement would be taken for a plant.
+        // A file that the user agreed to and that is written during the search would otherwise
+        // count as planted by a command, so the lock is taken first.
         let mut known = self.lock();
         let (found, closed) = follow(at, &mut protected, home, &held)?;
         let grants = grants(root, &found, &held)?;
@@ -158,7 +163,8 @@ impl Baseline {
         Ok((Before { baseline: self, protected, held }, grants))
     }
 
-    /// What is obeyed, with all that links and settings of git in a workspace lead to.
+    /// Returns the protected paths, with all paths that symlinks and settings of git in a workspace
+    /// lead to.
     pub fn led(
         &self,
         at: &Root,
@@ -170,7 +176,8 @@ impl Baseline {
         Ok(protected)
     }
 
-    /// Writes a file that a person agreed to, so that no command is taken for who wrote it.
+    /// Writes a file that the user agreed to, and adds it to the baseline, so that it does not
+    /// count as planted by a running command.
     pub fn agreed<T>(
         &self,
         at: &Root,
@@ -193,8 +200,8 @@ impl Baseline {
     }
 }
 
-/// Looks through a workspace as often as what is obeyed leads to more, which leads to more; gives what
-/// is there, and which folders cannot be looked into.
+/// Searches a workspace until the found symlinks and settings lead to no further protected paths.
+/// Returns the protected files that exist, and the folders that cannot be opened.
 fn follow(
     at: &Root,
     protected: &mut ProtectedPaths,
@@ -215,7 +222,7 @@ fn follow(
     Err(too_much(root, "links and settings of git lead from one to the other"))
 }
 
-/// What must be held of what was found.
+/// Returns the grants that protect the files that were found.
 fn grants(
     root: &Path,
     found: &[Found],
@@ -230,14 +237,14 @@ fn grants(
     let is_new = |real: &PathBuf| {
         real.starts_with(root) && real != root && *real != own_repository && !is_held(real)
     };
-    // Nothing can lie on a link: what it leads to is held.
+    // Nothing can be mounted on a symlink, so its target is protected.
     let real = |one: &Found| {
         if one.is_link { one.identity.end.clone() } else { Some(root.join(&one.path)) }
     };
     let kept = found.iter().filter(|one| one.care == WritePolicy::Kept && !one.is_way);
     let mut paths: Vec<PathBuf> = kept.filter_map(real).filter(is_new).collect();
     paths.sort();
-    // What lies in another that is held needs nothing.
+    // A path inside another protected path needs no mount of its own.
     paths.dedup_by(|inner, outer| inner.starts_with(outer));
     if paths.len() > MAX_PLACES {
         let message = format!("it has more than {MAX_PLACES} repositories and folders of agents");
@@ -254,7 +261,8 @@ fn too_much(root: &Path, message: &str) -> Unusable {
 }
 
 impl Before<'_> {
-    /// Puts aside what has come since; gives that, and why not all of the folder could be looked through.
+    /// Renames protected files that the command added. Returns them, and the reason if the folder
+    /// could not be searched completely.
     pub fn put_aside(&self, at: &Root) -> (Vec<PutAside>, Option<String>) {
         let _turn = self.baseline.turn();
         let mut look = Look::new(at.path(), &self.protected, &self.held, Some(self.baseline));
@@ -272,29 +280,30 @@ impl Drop for Before<'_> {
     }
 }
 
-/// A look through a workspace.
+/// One search of a workspace.
 ///
-/// It goes into everything, also into what is obeyed and what was put aside: whatever a command makes to
-/// hide something in is looked into, or put aside as a whole.
+/// The search enters every folder, also protected ones and those that were put aside. So a folder
+/// in which a command hides something is either searched, or put aside as a whole.
 struct Look<'a> {
     root: &'a Path,
     protected: &'a ProtectedPaths,
     held: &'a HashSet<PathBuf>,
-    /// Their last names, by which most paths are told apart from them faster.
+    /// The last components of `held`. Comparing them first is faster for most paths.
     held_names: HashSet<&'a OsStr>,
-    /// After a command, what was there before; what was not is put aside.
+    /// The baseline for a search after a command; files that are not in it are put aside. None for
+    /// a search before a command.
     baseline: Option<&'a Baseline>,
     folders: usize,
     found: Vec<Found>,
-    /// Folders that cannot be looked into.
+    /// Folders that cannot be opened.
     closed: Vec<Identity>,
     aside: Vec<PutAside>,
 }
 
-/// How a folder is kept, by itself or by what it lies in.
+/// The strictest policy of a folder and its parents.
 type Zone = Option<WritePolicy>;
 
-/// Folders that are left to be looked into.
+/// Folders that are still to be searched.
 type Left = Vec<(OsString, Zone)>;
 
 impl<'a> Look<'a> {
@@ -335,14 +344,14 @@ impl<'a> Look<'a> {
                     let left = self.entries(&inner, zone, entries)?;
                     open.push((inner, left));
                 }
-                // Another command changed it, which is looked after itself.
+                // A concurrent command changed the entry; the search after that command handles it.
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
                 Err(_) => self.close(folder, &name),
             }
         }
     }
 
-    /// Looks at what is in a folder; gives the folders in it, by the names that they have now.
+    /// Examines the entries of a folder. Returns the folders among them, by their current names.
     fn entries(
         &mut self,
         folder: &Folder,
@@ -385,8 +394,9 @@ impl<'a> Look<'a> {
         Ok(left)
     }
 
-    /// What is not obeyed by its name and may still decide what is: a link on the way to it, and a file
-    /// in it that has another name elsewhere, by which it is written.
+    /// Finds entries whose names are not protected, but which affect protected files: a symlink in
+    /// the path of a protected file, and a file in a protected folder with a hard link elsewhere,
+    /// by which it can be written.
     fn beside(
         &self,
         folder: &Folder,
@@ -397,7 +407,7 @@ impl<'a> Look<'a> {
     ) -> Option<Found> {
         let is_way =
             kind.is_symlink() && self.protected.beyond(&self.root.join(&path)).next().is_some();
-        // What git keeps as objects is neither run nor obeyed, and they are many.
+        // Objects of git are neither run nor obeyed, and there are many of them.
         let is_object = path.components().any(|part| part.as_os_str() == "objects");
         if !is_way && (zone != Some(WritePolicy::Kept) || !kind.is_file() || is_object) {
             return None;
@@ -407,21 +417,25 @@ impl<'a> Look<'a> {
         (is_way || about.st_nlink > 1).then_some(Found { is_way, ..found })
     }
 
-    /// How something is kept itself, and what lies in it.
+    /// Returns the policy of an entry, and the policy of the entries inside it.
     fn judge(&self, path: &Path, zone: Zone, kind: FileType) -> (Option<WritePolicy>, Zone) {
         let whole = self.root.join(path);
         let is_own_git = path.starts_with(".git");
-        // A branch may be called like instructions.
+        // A branch may have the name of an instruction file, so `Asked` names do not count in
+        // `.git`.
         let own =
             self.protected.care(&whole).filter(|care| *care == WritePolicy::Kept || !is_own_git);
-        // Behind a link of this name lies what is obeyed by this name and its own.
+        // A symlink named `.github` could lead to a folder with protected names such as
+        // `.github/hooks`.
         let is_github = |name: &OsStr| name.eq_ignore_ascii_case(".github");
         let by_link = kind.is_symlink() && path.file_name().is_some_and(is_github);
         let own = own.max(by_link.then_some(WritePolicy::Kept));
-        // What is obeyed leads on by its links, and what is not held changes by its files.
+        // In a protected folder, symlinks lead to more protected files; in an `Asked` folder, which
+        // the sandbox does not protect, files can change.
         let by_zone = zone
             .filter(|care| kind.is_symlink() || (*care == WritePolicy::Asked && !kind.is_dir()));
-        // The repository of the workspace is worked with; what git executes there is held.
+        // Commands may work with the workspace's own `.git`; only the parts of it that git executes
+        // are protected.
         let closed = own.filter(|_| path != Path::new(".git"));
         let is_held = path.file_name().is_some_and(|name| self.held_names.contains(name))
             && self.held.contains(&whole);
@@ -429,8 +443,9 @@ impl<'a> Look<'a> {
         (own.max(by_zone), zone.max(closed).max(held))
     }
 
-    /// Notes something before a command, or puts it aside after one that made it: it itself, or what
-    /// makes its folder a repository. Gives the new name.
+    /// Before a command, records a found file. After a command, puts `cause` aside if the file is
+    /// new: `cause` is the file itself, or the entry that makes its folder a repository. Returns
+    /// the new name.
     fn meet(&mut self, folder: &Folder, found: Found, cause: &OsStr) -> Option<OsString> {
         let Some(baseline) = self.baseline else {
             self.found.push(found);
@@ -443,14 +458,14 @@ impl<'a> Look<'a> {
         self.put_aside(folder, cause, folder)
     }
 
-    /// Whether the sandbox keeps a place as it was: what is there is a person's, or a link that it made
-    /// again. A file that has other names is not kept so.
+    /// Whether the sandbox protected a path: then the file there is the user's, or a symlink that
+    /// the sandbox restored. Files with several hard links are not protected this way.
     fn is_held(&self, found: &Found) -> bool {
         let is_kept = found.is_link || found.identity.changed.is_none();
         is_kept && self.held.contains(&self.root.join(&found.path))
     }
 
-    /// What nobody can look into is put aside as a whole.
+    /// Puts a folder aside as a whole if it cannot be opened.
     fn close(&mut self, folder: &Folder, name: &OsStr) {
         let Ok(about) = folder.stat(name) else { return };
         let path = folder.path.join(name);
@@ -462,7 +477,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Moves what lies too deep up to the workspace, where the walk goes on.
+    /// Moves a folder that is too deep up into the workspace's root, where the search continues.
     fn flatten(&mut self, open: &mut [(Folder, Left)], name: &OsStr) -> Result<(), Unusable> {
         if self.baseline.is_none() {
             let message = format!("it has more than {MAX_DEPTH} folders in one another");
@@ -485,7 +500,7 @@ impl<'a> Look<'a> {
                 self.tell(&from, Ok(to.path.join(&new)));
                 Some(new)
             }
-            // The look after another command was faster.
+            // The search after a concurrent command renamed the entry first.
             Err(Errno::NOENT) => None,
             Err(error) => {
                 self.tell(&from, Err(io::Error::from(error).to_string()));
@@ -507,7 +522,7 @@ impl<'a> Look<'a> {
     }
 }
 
-/// A number of the system, whose types differ.
+/// Converts an integer of the system, whose type differs between platforms.
 fn number<T>(number: impl TryInto<T>) -> T
 where
     T: Default,
@@ -515,7 +530,7 @@ where
     number.try_into().unwrap_or_default()
 }
 
-/// A path for a message; the end of a long one says most.
+/// Formats a path for a message. Of a long path, the end is shown, since it says most.
 pub fn shown(path: &Path) -> String {
     let text = visible(&path.to_string_lossy()).into_owned();
     let length = text.chars().count();

@@ -1,14 +1,14 @@
-//! The Python packages of a skill, in an environment outside its folder.
+//! Installs the Python packages of a skill into a virtual environment outside its folder.
 //!
 //! `<cache>/environments/<digest>/` is named after the version of Python and the requirements, so
-//! that skills with the same needs share one. It is made under another name and moved into place
-//! when it is whole; a file lock keeps two makers apart. A record beside the packages says what was
-//! installed and is compared with the disk whenever the environment is used again. The versions that
-//! were chosen once are written down beside it, and installed again if it has to be made again.
+//! that skills with the same requirements share one. It is created under another name and renamed
+//! when it is complete; a file lock prevents concurrent creation. A record beside the packages
+//! lists what was installed and is compared with the disk whenever the environment is used again.
+//! The chosen versions are stored beside the environment, and used again if it must be recreated.
 //!
-//! Installing runs no code of a package: wheels are only unpacked, and packages that would have to
-//! be built are refused unless somebody allowed it. The interpreter of an environment belongs into
-//! the sandbox, because packages can bring code that runs when it starts.
+//! Installing runs no code of a package: wheels are only unpacked, and packages that must be built
+//! are refused unless the caller allows it. The interpreter of an environment must only run in the
+//! sandbox, because packages can contain code that runs when it starts.
 
 pub(crate) mod installer;
 mod record;
@@ -37,42 +37,37 @@ pub enum Builds {
     /// Only wheels.
     #[default]
     Refused,
-    /// Source distributions, too; somebody agreed.
+    /// Source distributions, too; the user agreed.
     Allowed,
 }
 
-/// What an environment is made of.
+/// The specification of an environment.
 #[derive(Clone, Debug)]
 pub struct Wanted<'a> {
-    /// The interpreter that it is based on.
+    /// The interpreter that the environment is based on.
     pub python: &'a Path,
-    /// What is installed.
     pub requirements: &'a [Requirement],
-    /// Whether packages may be built.
     pub builds: Builds,
-    /// What installs them.
     pub installer: Installer,
     /// The installer's variables, all of them: see [`variables`].
     pub variables: Vec<(OsString, OsString)>,
 }
 
-/// An environment on the disk.
+/// An installed environment.
 #[derive(Clone, Debug)]
 pub struct Environment {
-    /// Its folder.
     pub root: PathBuf,
-    /// What is in it.
     pub record: Record,
 }
 
 impl Environment {
-    /// Its interpreter, to be started in the sandbox only.
+    /// The interpreter of the environment, to be started in the sandbox only.
     pub fn python(&self) -> PathBuf {
         interpreter(&self.root)
     }
 }
 
-/// Why there is no environment.
+/// Why an environment cannot be created.
 #[derive(Debug, Error)]
 pub enum EnvironmentError {
     /// The interpreter does not work.
@@ -81,13 +76,11 @@ pub enum EnvironmentError {
     /// A file of the cache cannot be read or written.
     #[error("cannot use {}", path.display())]
     Io {
-        /// The file.
         path: PathBuf,
-        /// Why.
         #[source]
         source: io::Error,
     },
-    /// What was installed cannot be used.
+    /// An installed file cannot be used.
     #[error("cannot use {}: {reason}", path.display())]
     Unusable {
         /// The file or folder.
@@ -100,17 +93,17 @@ pub enum EnvironmentError {
     Installer {
         /// `uv`, `venv` or `pip`.
         tool: &'static str,
-        /// What it was asked to do.
+        /// The step that failed.
         what: &'static str,
         /// The last lines that it printed.
         tail: Vec<String>,
-        /// The way out, where the lines show one.
+        /// A hint, if the output suggests one.
         hint: Option<&'static str>,
     },
 }
 
 impl EnvironmentError {
-    /// The way out, if one is known.
+    /// A hint for the user, if one is known.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Installer { hint, .. } => *hint,
@@ -129,8 +122,8 @@ pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> EnvironmentError {
     move |source| EnvironmentError::Io { path, source }
 }
 
-/// Gives the environment for some requirements, and makes it first when it is not there or is not
-/// any more what was installed. `progress` gets each line that the installer prints.
+/// Returns the environment for some requirements. Creates it if it does not exist, or if its files
+/// have changed since the installation. Calls `progress` with each line that the installer prints.
 pub fn prepare(
     cache: &Path,
     wanted: &Wanted<'_>,
@@ -139,7 +132,7 @@ pub fn prepare(
     prepare_until(&Cancel::default(), cache, wanted, progress)
 }
 
-/// As [`prepare`], for somebody who may stop waiting for it: the installer ends then.
+/// Like [`prepare`], but the caller can cancel it, which stops the installer.
 pub(crate) fn prepare_until(
     cancel: &Cancel,
     cache: &Path,
@@ -166,24 +159,24 @@ pub(crate) fn prepare_until(
     })
 }
 
-/// Where the versions that were chosen are written down. It is not part of the environment, so it is
-/// still there when that has to be made again.
+/// The file with the chosen versions. It is outside of the environment, so it survives when the
+/// environment is recreated.
 pub(crate) fn chosen(cache: &Path, name: &str) -> Result<PathBuf, EnvironmentError> {
     let folder = cache.join("chosen");
     fs::create_dir_all(&folder).map_err(at(&folder))?;
     Ok(folder.join(name))
 }
 
-/// Whether a file has nothing but versions of packages. An installer would take other lines for options,
-/// and options of a file count more than those of the command line.
+/// Whether a file contains only pinned versions. An installer would take other lines for options,
+/// and options in a file override those of the command line.
 fn has_only_pins(chosen: &Path) -> bool {
     let is_pin =
         |line: &str| line.split_once("==").is_some_and(|(name, rest)| pin(name, rest).is_ok());
     fs::read_to_string(chosen).is_ok_and(|text| text.lines().all(is_pin))
 }
 
-/// Gives what is ready, or makes it below another name and moves it into place when it is whole. A
-/// file lock keeps two makers apart.
+/// Returns an existing environment, or creates it under another name and renames it when it is
+/// complete. A file lock prevents concurrent creation.
 pub(crate) fn make_once<T>(
     cache: &Path,
     digest: &str,
@@ -198,7 +191,8 @@ pub(crate) fn make_once<T>(
     fs::create_dir_all(&all).map_err(at(&all))?;
     let lock = all.join(format!("{digest}.lock"));
     let file = fs::File::options().create(true).append(true).open(&lock).map_err(at(&lock))?;
-    // Held until this function ends. The file stays: whoever waits on it has it open.
+    // The lock is held until this function returns. The file is not deleted, because waiting
+    // processes have it open.
     file.lock().map_err(at(&lock))?;
     if let Some(made) = ready() {
         return Ok(made);
@@ -208,12 +202,13 @@ pub(crate) fn make_once<T>(
         progress("files of the environment were changed: it is made again");
         remove(&root)?;
     }
-    // The lock makes the name ours; existing files are left from a maker that was killed.
+    // Under the lock, no other process uses this name; existing files are left from a process that
+    // was killed.
     let fresh = all.join(format!("{digest}.new"));
     remove(&fresh)?;
     let made = build(&fresh, progress);
     if made.is_err() {
-        // The error of the making is the one to report.
+        // The error of `build` is the one to report.
         let _ = remove(&fresh);
     }
     let made = made?;
@@ -221,9 +216,9 @@ pub(crate) fn make_once<T>(
     Ok(made)
 }
 
-/// Writes the final path where installers wrote the one that an environment is made under.
+/// Replaces the temporary path in scripts and settings by the final one.
 fn settle(fresh: &Path, root: &Path) -> Result<(), EnvironmentError> {
-    /// Scripts are a few lines; what is larger is a program.
+    /// Scripts have a few lines; larger files are programs.
     const MAX_SCRIPT_BYTES: u64 = 64 * 1024;
     let (Some(from), Some(to)) = (fresh.to_str(), root.to_str()) else { return Ok(()) };
     let scripts = bin(fresh);
@@ -250,7 +245,8 @@ fn remove(path: &Path) -> Result<(), EnvironmentError> {
 }
 
 fn digest(python: &str, wanted: &Wanted<'_>) -> String {
-    // How it was made counts: what was built by one skill's leave is not another's.
+    // An environment with built packages, which one skill was allowed, must not be shared with a
+    // skill that was not.
     let builds = if wanted.builds == Builds::Allowed { "built" } else { "wheels" };
     let mut text = format!("2\0{python}\0{builds}");
     for requirement in wanted.requirements {

@@ -1,7 +1,8 @@
-//! Talking to the host: one line of JSON each way.
+//! Exchanges calls and answers with the Python host, one line of JSON each way. The host is the
+//! process that has loaded the functions of a skill.
 //!
-//! A [`Session`] has no thread and no clock. Whoever started the process ends it when time is up,
-//! and the read that was waiting comes back as [`CallError::HostEnded`].
+//! A [`Session`] has no thread and no timeout. The owner of the process kills it when time is up,
+//! and the waiting read then returns [`CallError::HostEnded`].
 
 use std::io::{self, BufRead, Read as _, Write};
 
@@ -9,11 +10,11 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-/// Longest line that is read from a host. What a tool gives back goes to a model, which reads far
+/// Longest line that is read from a host. The result of a tool goes to a model, which reads far
 /// less.
 pub const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
 
-/// A host that has loaded its module.
+/// A connection to a host that has loaded its module.
 #[derive(Debug)]
 pub struct Session<R, W> {
     reader: R,
@@ -23,12 +24,12 @@ pub struct Session<R, W> {
     broken: bool,
 }
 
-/// What a host says once its module is loaded.
+/// The first message of a host, once its module is loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ready {
     /// Version of Python, `3.11.7`.
     pub python: String,
-    /// Names of the tools it found.
+    /// Names of the tools in the module.
     pub tools: Vec<String>,
 }
 
@@ -36,12 +37,11 @@ pub struct Ready {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exception {
-    /// Its class, or `NotSerialisable` for a result that is not JSON.
+    /// The class, or `NotSerialisable` for a result that is not JSON.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What it says.
     pub message: String,
-    /// The last place in the skill that it came through, `file:line`.
+    /// The last line of the skill in the traceback, `file:line`.
     #[serde(default)]
     pub at: Option<String>,
 }
@@ -59,13 +59,14 @@ impl std::fmt::Display for Exception {
 /// Why a call has no result.
 #[derive(Debug, Error)]
 pub enum CallError {
-    /// The code of the skill failed. The session goes on; every other error ends it.
+    /// The code of the skill raised an exception. The session remains usable; every other error
+    /// ends it.
     #[error("{0}")]
     Raised(Exception),
     /// The host is gone.
     #[error("the Python host ended before it answered")]
     HostEnded,
-    /// The host sent something that is no answer to this call.
+    /// The host sent a line that is not an answer to this call.
     #[error("the Python host sent {0}")]
     BadAnswer(String),
     /// The answer has more than [`MAX_ANSWER_BYTES`].
@@ -77,7 +78,7 @@ pub enum CallError {
 }
 
 impl CallError {
-    /// A stable word for it.
+    /// The stable error code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Raised(_) => "tool-raised",
@@ -120,14 +121,14 @@ struct Answer {
     error: Option<Exception>,
 }
 
-/// A result of `null` is a result.
+/// Distinguishes a result of `null` from a missing result.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
 
 impl<R: BufRead, W: Write> Session<R, W> {
-    /// Waits until the host has loaded its module. An exception of the module is
-    /// [`CallError::Raised`], and the host has ended then.
+    /// Waits until the host has loaded its module. An exception of the module is returned as
+    /// [`CallError::Raised`]; the host has then ended.
     pub fn start(mut reader: R, writer: W) -> Result<Self, CallError> {
         let line = read_line(&mut reader)?;
         let greeting: Greeting = parse(&line)?;
@@ -143,7 +144,7 @@ impl<R: BufRead, W: Write> Session<R, W> {
         Ok(Self { reader, writer, ready, next: 1, broken: false })
     }
 
-    /// What the host said at the beginning.
+    /// The first message of the host.
     pub fn ready(&self) -> &Ready {
         &self.ready
     }
@@ -188,7 +189,7 @@ impl<R: BufRead, W: Write> Session<R, W> {
     }
 }
 
-/// One line without its end, within the bound.
+/// Reads one line without its end, at most [`MAX_ANSWER_BYTES`].
 fn read_line(reader: &mut impl BufRead) -> Result<Vec<u8>, CallError> {
     let mut line = Vec::new();
     reader.take(MAX_ANSWER_BYTES as u64 + 1).read_until(b'\n', &mut line)?;

@@ -87,8 +87,9 @@ pub fn requirements<T: AsRef<str>>(
     Ok(all)
 }
 
-/// The requirement for exactly one version of a package. Name and version were written by the author of
-/// a package and end up in a file whose lines an installer can take for options, so both are parsed.
+/// The requirement for exactly one version of a package. Name and version were written by the
+/// author of a package and end up in a file whose lines an installer can take for options, so both
+/// are parsed.
 pub(crate) fn pin(name: &str, version: &str) -> Result<Requirement, RequirementError> {
     let refuse = |why| {
         let text = format!("{name}=={version}").chars().take(80).collect();

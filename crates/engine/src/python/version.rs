@@ -174,8 +174,8 @@ pub enum PythonError {
     },
 }
 
-/// The version of an interpreter, `3.11.7`. It gets these variables only: an interpreter can be a script
-/// that starts programs of its `PATH`.
+/// The version of an interpreter, `3.11.7`. It gets these variables only: an interpreter can be a
+/// script that starts programs of its `PATH`.
 pub fn python_version(
     python: &Path,
     variables: &[(OsString, OsString)],

@@ -19,8 +19,9 @@ const MOST: usize = 1_000;
 /// Bytes that are set aside for the record of a run.
 const ROOM: usize = 64 << 10;
 
-/// Room on the disk for a record, set aside before the run: a tool that fills the disk would keep its own
-/// record from being written. It has no name, so nothing is left of it if this process is killed.
+/// Room on the disk for a record, set aside before the run: a tool that fills the disk would keep
+/// its own record from being written. It has no name, so nothing is left of it if this process is
+/// killed.
 #[derive(Debug)]
 pub struct Room {
     file: Option<File>,
@@ -83,8 +84,8 @@ impl Records {
         Ok(())
     }
 
-    /// Sets room aside for the record of a run that is about to begin. Where that fails, the record is
-    /// written without it, or not at all.
+    /// Sets room aside for the record of a run that is about to begin. Where that fails, the record
+    /// is written without it, or not at all.
     pub fn set_aside(&self) -> Room {
         let file = self.home.data_folder("runs").ok().and_then(|folder| {
             let mut file = tempfile::tempfile_in(folder).ok()?;

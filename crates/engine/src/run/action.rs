@@ -38,19 +38,17 @@ use crate::{
     structured::Fence,
 };
 
-/// What a call comes down to.
+/// The program or Python function that a call starts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Action {
-    /// Nothing.
+    /// No action; the value that is left behind when the action is moved out of a plan.
     #[default]
     None,
-    /// A program with arguments, never a shell.
+    /// A program with arguments. It is started directly, never by a shell.
     Command {
-        /// The program.
         program: Program,
-        /// Its arguments.
         arguments: Vec<String>,
-        /// What it reads.
+        /// The text on its standard input.
         input: String,
     },
     /// A function of a Python module.
@@ -60,27 +58,23 @@ pub enum Action {
 /// A call of a Python function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PythonCall {
-    /// The interpreter.
     pub interpreter: Program,
-    /// Where the functions are.
     pub functions: Functions,
-    /// The function.
     pub function: String,
-    /// Its arguments.
     pub arguments: Map<String, Value>,
 }
 
-/// Where Python functions are.
+/// The files that define Python functions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Functions {
-    /// In `tools.py`.
+    /// The module `tools.py`.
     Module,
-    /// In handlers of OpenClaw, as pairs of name and `path:function`.
+    /// Handlers of OpenClaw, as pairs of tool name and `path:function`.
     Handlers(Vec<(String, String)>),
 }
 
 impl Action {
-    /// The programs that it starts itself.
+    /// The programs that the action itself starts.
     pub fn programs(&self) -> &[Program] {
         match self {
             Self::None => &[],
@@ -89,7 +83,7 @@ impl Action {
         }
     }
 
-    /// The exact command, or the function with its arguments, for a person.
+    /// The exact command, or the function with its arguments, as shown to the user.
     pub fn shown(&self) -> Vec<String> {
         match self {
             Self::Command { program, arguments, .. } => {
@@ -105,7 +99,7 @@ impl Action {
     }
 }
 
-/// What a tool with these arguments comes down to.
+/// The action of a tool with these arguments.
 pub(super) fn of(
     loaded_skill: &LoadedSkill,
     tool: &Tool,
@@ -132,7 +126,7 @@ pub(super) fn of(
             Ok(command(start, String::new()))
         }
         Runner::Python { function } => {
-            // One tool that does not fit blocks the whole skill.
+            // One tool with an error blocks the whole skill.
             loaded_skill.source.as_ref().map_err(|error| {
                 RunError::failed("skill-blocked", error).with_hint(format!(
                     "savoir check {} shows each place",
@@ -150,7 +144,7 @@ pub(super) fn of(
             });
             python_call(Functions::Handlers(handlers.collect()), &tool.name, arguments)
         }
-        // A handler in another language gets its arguments as JSON.
+        // A handler in another language reads its arguments as JSON from standard input.
         Runner::Handler { path } => {
             let start = script::start(loaded_skill, &format!("./{path}"))?;
             Ok(command(start, Value::Object(arguments).to_string()))
@@ -158,7 +152,7 @@ pub(super) fn of(
     }
 }
 
-/// A script of the skill's folder.
+/// The action that starts a script of the skill's folder.
 pub(super) fn script(
     loaded_skill: &LoadedSkill,
     path: &str,
@@ -174,7 +168,7 @@ fn command(start: Start, input: String) -> Action {
     Action::Command { program, arguments, input }
 }
 
-/// A code block of the skill.
+/// The action that passes a code block of the skill to its interpreter.
 pub(super) fn code(fence: &Fence) -> Result<Action, RunError> {
     let program = grant::resolve(fence.interpreter, None)?;
     let option = if fence.interpreter == "node" { "-e" } else { "-c" };
@@ -192,7 +186,7 @@ fn python_call(
     Ok(Action::Python(PythonCall { interpreter, functions, function, arguments }))
 }
 
-/// What a run came to, before it is put into the record.
+/// The result of a run, before it is written into the record.
 pub(super) struct Done {
     pub(super) envelope: Envelope,
     pub(super) outcome: Outcome,
@@ -200,7 +194,7 @@ pub(super) struct Done {
 }
 
 impl Done {
-    /// Removes secrets from what was printed and given back, and from the error.
+    /// Masks secrets in the output, the returned value and the error.
     pub(super) fn mask(&mut self, in_output: &[String], in_records: &[String]) {
         let Envelope { output, parsed, error, .. } = &mut self.envelope;
         *output = mask(in_output, std::mem::take(output));
@@ -211,7 +205,7 @@ impl Done {
     }
 }
 
-/// What a program reads.
+/// The source of the standard input of a program.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Input<'a> {
     Text(&'a str),
@@ -221,11 +215,11 @@ pub(super) enum Input<'a> {
     Terminal,
 }
 
-/// How long the input is waited for before it is asked whether the program still runs.
+/// How long to wait for input before checking whether the program still runs.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Passes on what comes, until there is no more or the program has ended. `look` gets it, too, and an empty
-/// slice every now and then.
+/// Copies the standard input of this process to the program, until the input or the program ends.
+/// Calls `look` with each piece, and with an empty slice when no input came for a while.
 fn copy_stdin(program: &File, ended: &AtomicBool, mut look: impl FnMut(&[u8])) {
     let stdin = io::stdin();
     let mut buffer = [0; 16 << 10];
@@ -244,11 +238,13 @@ fn copy_stdin(program: &File, ended: &AtomicBool, mut look: impl FnMut(&[u8])) {
             Ok(_) => {}
             Err(_) => return,
         }
-        // What is typed after the program has ended answers a question.
+        // Input after the end of the program may be the answer to a later question, so it is not
+        // read.
         if ended.load(Ordering::Relaxed) {
             return;
         }
-        // Not by the buffer of the standard library: what is in there would be lost for a question.
+        // Bypasses the buffer of the standard library, because its content would be lost for a
+        // later question.
         match rustix::io::read(&stdin, &mut buffer) {
             Ok(length @ 1..) => {
                 look(&buffer[..length]);
@@ -261,7 +257,7 @@ fn copy_stdin(program: &File, ended: &AtomicBool, mut look: impl FnMut(&[u8])) {
     }
 }
 
-/// Writes all of it, also where the other end does not wait.
+/// Writes all bytes, also to a non-blocking descriptor.
 fn pass_on(mut program: &File, mut bytes: &[u8], ended: &AtomicBool) -> io::Result<()> {
     while !bytes.is_empty() && !ended.load(Ordering::Relaxed) {
         match program.write(bytes) {
@@ -276,8 +272,7 @@ fn pass_on(mut program: &File, mut bytes: &[u8], ended: &AtomicBool) -> io::Resu
     Ok(())
 }
 
-/// Runs a program, with its arguments and input, until it ends, a limit is reached or nobody waits
-/// for it any more.
+/// Runs a program in the sandbox until it ends, a limit is reached, or the caller stops waiting.
 pub(super) fn run_command(
     policy: Policy,
     (program, arguments, input): (&Program, &[String], Input<'_>),
@@ -295,10 +290,10 @@ pub(super) fn run_command(
     cancel.hold(killer);
     let mut capture = Capture::default();
     let ended = Arc::new(AtomicBool::new(false));
-    // Where no terminal can be made, the program has pipes.
+    // If no terminal can be created, the program gets pipes.
     let mut own = process.terminal().ok().flatten().map(ProgramTerminal::new);
     let is_on_terminal = own.is_some();
-    // Without it, keys come line by line, which is better than nothing.
+    // If raw mode fails, keys arrive line by line, which is still usable.
     let raw = is_on_terminal.then(|| RawMode::enter().ok()).flatten();
     let input = match input {
         Input::Text(text) => text.as_bytes(),
@@ -332,7 +327,7 @@ pub(super) fn run_command(
     Ok(Done { envelope: envelope(&outcome, capture, seconds, limit), outcome, value: None })
 }
 
-/// The envelope of an outcome, with limits by their names.
+/// Builds the envelope of an outcome. A limit that was reached becomes a named error.
 pub(super) fn envelope(outcome: &Outcome, capture: Capture, seconds: u32, limit: u64) -> Envelope {
     let (captured, duration) = (capture.finish(), outcome.duration);
     let named = |code: &'static str, message: String| {
@@ -362,13 +357,13 @@ pub(super) const STOPPED: &str = "Command was stopped";
 const SIGNAL_CPU: i32 = 24;
 const SIGNAL_FILE_SIZE: i32 = 25;
 
-/// What was put aside, and its new name.
+/// A line for the record about a file that was put aside, with its new name.
 fn moved(PutAside { from, to, .. }: &PutAside) -> String {
     let to = to.iter().map(|to| format!(": now {}", to.display()));
     std::iter::once(from.display().to_string()).chain(to).collect()
 }
 
-/// Puts what happened into the record.
+/// Writes the result into the record.
 pub(super) fn complete(mut record: Record, done: Done) -> FinishedRun {
     let Done { envelope, outcome, value } = done;
     let texts = |paths: &BTreeSet<PathBuf>| {

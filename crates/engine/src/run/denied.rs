@@ -17,13 +17,13 @@ use crate::{
     grant::{self, ProtectedPaths},
 };
 
-/// Things of a kind that are named; the record has them all.
+/// Maximum number of denials of each kind in the answer; the record has them all.
 const NAMED: usize = 5;
 
-/// What shells end with when a program is not there.
+/// The exit code of a shell that did not find a program.
 const NOT_FOUND: i32 = 127;
 
-/// Where people keep what nobody else should read, in their home.
+/// Paths in the home with credentials and other private data.
 const SECRETS: [&str; 21] = [
     ".aws",
     ".bash_history",
@@ -48,30 +48,30 @@ const SECRETS: [&str; 21] = [
     ".ssh",
 ];
 
-/// Something that a run was denied.
+/// One access that the sandbox denied to a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denial {
-    /// What was denied, in words.
+    /// The denied access, in words.
     pub what: String,
-    /// The option that allows it, with its value; nothing if no option does.
+    /// The option that allows the access, with its value; none if no option does.
     pub option: Option<(&'static str, String)>,
-    /// Why a user should think twice before allowing it.
+    /// Why the user should think twice before allowing it.
     pub risk: Option<Risk>,
-    /// What can be done where no option allows it.
+    /// A hint for accesses that no option allows.
     pub hint: Option<&'static str>,
 }
 
-/// Why allowing something is not an everyday answer.
+/// Why allowing an access is dangerous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Risk {
-    /// Somebody could do harm with it.
+    /// The path contains private data.
     Secret,
-    /// Other programs run it, or take their instructions from it.
+    /// Other programs execute the file, or take their instructions from it.
     ProtectedPaths,
 }
 
 impl Risk {
-    /// What it is, after "which".
+    /// The description of the risk, after "which".
     pub fn phrase(self) -> &'static str {
         match self {
             Self::Secret => "is a secret",
@@ -95,23 +95,24 @@ impl Serialize for Denial {
     }
 }
 
-/// What is known beforehand about what a run may be denied.
+/// Facts from before the run that explain its denials.
 #[derive(Clone, Debug)]
 pub(super) struct Surroundings {
-    /// The folder that the user is in.
+    /// The user's working directory.
     pub(super) here: PathBuf,
     pub(super) home: PathBuf,
-    /// Folders in which it may write.
+    /// Folders in which the run may write.
     pub(super) writable: Vec<PathBuf>,
-    /// What no option opens for writing.
+    /// Paths that no option opens for writing.
     pub(super) never_written: Vec<PathBuf>,
     pub(super) protected: ProtectedPaths,
     pub(super) variables: Unseen,
 }
 
 impl Surroundings {
-    /// What a run was denied. Whether that is why it failed, a person has to judge; of one that went well,
-    /// only hosts count, since programs look for files in many places.
+    /// Returns the accesses that were denied. The user has to judge whether they are the reason of
+    /// a failure. For a successful run, only hosts are listed, since programs look for files in
+    /// many places.
     pub(super) fn denied(&self, envelope: &Envelope, outcome: &Outcome) -> Vec<Denial> {
         let hosts = denied_hosts(outcome);
         if envelope.success {
@@ -146,7 +147,7 @@ impl Surroundings {
         let paths = &outcome.files.denied_writes;
         for path in paths.iter().filter(|path| is_of_interest(path)) {
             let folder = self.to_be_granted(path);
-            // One folder is granted once, whatever was to be written there.
+            // Each folder is listed once, even if several files in it were to be written.
             if granted.insert(folder.clone()) {
                 denials.push(self.write(path, &folder));
             }
@@ -160,7 +161,7 @@ impl Surroundings {
         if self.never_written.iter().any(|never| path.starts_with(never)) {
             return Denial::without_option(&format!("writing {name}"), "no skill may write there");
         }
-        // A hint must not lead to a skill that may write the whole home.
+        // A hint must not suggest that a skill may write the whole home.
         if self.home.starts_with(folder) {
             let hint = "run it in the folder of a project, or name a folder with --allow-write";
             return Denial::without_option(&format!("writing {name}"), hint);
@@ -182,13 +183,14 @@ impl Surroundings {
         Denial::new(&what, ("--allow-write", option)).with_risk(risk)
     }
 
-    /// What must be granted so that something can be written.
+    /// The path that must be granted so that `path` can be written.
     fn to_be_granted(&self, path: &Path) -> PathBuf {
-        // In a repository, git writes all over its own folder.
+        // In a repository, git writes many files of its own folder.
         if let Some(git) = path.ancestors().find(|above| above.ends_with(".git")) {
             return git.to_owned();
         }
-        // Where it may write, only names are kept that other programs obey: each has to be named.
+        // In a writable folder, writes are only denied for protected names, each of which must be
+        // granted by name.
         if self.writable.iter().any(|folder| path.starts_with(folder)) {
             return path.to_owned();
         }
@@ -204,8 +206,8 @@ impl Surroundings {
         })
     }
 
-    /// The settings in which git looks for a name and an address. It asks whether they are there before it
-    /// opens them, so nobody sees that it did not find them.
+    /// The settings file that git needs for the author's name and address. Git checks whether the
+    /// file exists before opening it, so the sandbox does not observe a denied access.
     fn git_identity(&self, envelope: &Envelope, outcome: &Outcome) -> Option<Denial> {
         let ran_git = outcome.files.executed.iter().any(|path| path.ends_with("git"));
         let output = envelope.output.trim();
@@ -233,7 +235,7 @@ fn denied_hosts(outcome: &Outcome) -> Vec<Denial> {
     denials
 }
 
-/// Names of programs that are installed and could not be started.
+/// Names of installed programs that the run could not start.
 fn denied_programs(envelope: &Envelope, outcome: &Outcome) -> BTreeSet<String> {
     let tried = outcome.files.denied_programs.iter().filter_map(|path| path.file_name());
     let mut names: BTreeSet<String> =
@@ -258,7 +260,7 @@ fn refused_hosts(outcome: &Outcome, matches: impl Fn(Refusal) -> bool) -> BTreeS
         .collect()
 }
 
-/// Programs that a shell says it does not find: `sh: 1: seq: not found`.
+/// Names of programs that a shell reports as not found: `sh: 1: seq: not found`.
 fn not_found(printed: &str) -> impl Iterator<Item = &str> {
     let lines = printed.lines().filter_map(|line| {
         let rest = line.strip_suffix(": not found").or(line.strip_suffix(": command not found"))?;
@@ -269,8 +271,8 @@ fn not_found(printed: &str) -> impl Iterator<Item = &str> {
 }
 
 impl Denial {
-    /// Names come from the tool: they must not pass for lines of their own, and what cannot be typed is
-    /// not offered.
+    /// Names come from the tool: control characters are escaped, so that a name cannot look like a
+    /// separate line, and an option whose value cannot be typed is left out.
     fn new(what: &str, option: (&'static str, String)) -> Self {
         let option = Some(option).filter(|(_, value)| !value.contains(char::is_control));
         Self { what: visible(what).into_owned(), option, risk: None, hint: None }
@@ -297,15 +299,15 @@ fn is_not_granted(why: Refusal) -> bool {
     )
 }
 
-/// Whether a person may want to grant it. What is in `/tmp` was put there by somebody. Python does without
-/// the files that it keeps beside modules.
+/// Whether the user may want to grant a path. Files in `/tmp` were put there by a user; other
+/// system paths do not count. `__pycache__` is left out, because Python works without it.
 fn is_of_interest(path: &Path) -> bool {
     let is_cache = path.components().any(|part| part.as_os_str() == "__pycache__");
     !is_cache && (path.starts_with("/tmp") || !is_of_the_system(path))
 }
 
-/// The folder that must be writable so that something in it can be written. Programs write a new file
-/// and rename it, so the file alone does not do.
+/// The nearest existing folder above a path. Programs write a new file and rename it, so granting
+/// the file alone does not suffice.
 fn writable_for(path: &Path) -> PathBuf {
     let there = path.ancestors().skip(1).find(|above| above.is_dir());
     there.unwrap_or(path).to_owned()
@@ -317,12 +319,12 @@ fn is_secret(path: &Path, home: &Path) -> bool {
         || path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(".env"))
 }
 
-/// Whether a folder has something in it that is a secret.
+/// Whether a folder contains one of the [`SECRETS`].
 fn holds_secrets(folder: &Path, home: &Path) -> bool {
     SECRETS.iter().any(|name| home.join(name).starts_with(folder))
 }
 
-/// A path as short as it can be typed in a folder.
+/// A path relative to `directory` if it is below it, as the user can type it there.
 fn short(path: &Path, directory: &Path) -> String {
     match path.strip_prefix(directory) {
         Ok(rest) if rest.as_os_str().is_empty() => ".".to_owned(),

@@ -1,5 +1,6 @@
-//! Packages of the scripts that a run starts: what they need is read before anyone is asked, and
-//! installed outside of the run after they agreed.
+//! Finds and installs the packages that the scripts of a run need. The lists of packages are read
+//! before the user is asked; the packages are installed outside of the sandbox, after the user
+//! agreed.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -35,15 +36,15 @@ use crate::{
     structured::fences,
 };
 
-/// Bytes of a script in which metadata is looked for, and of a list of packages.
+/// Bytes of a script in which metadata is searched, and of a list of packages.
 const MAX_SCRIPT: u64 = 1 << 20;
-/// Lock files of large projects have some mebibytes.
+/// Bytes of a lock file: those of large projects have some mebibytes.
 const MAX_LIST: u64 = 16 << 20;
 
-/// Files in the folder of a `package.json`; each is a mount.
+/// Maximum number of entries in the folder of a `package.json`; each one is a mount.
 const MAX_ENTRIES: usize = 1024;
 
-/// What a run needs besides its program.
+/// The packages that a run needs besides its program.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Packages {
     #[default]
@@ -56,7 +57,7 @@ pub(super) enum Packages {
 #[derive(Clone, Debug, Default)]
 pub(super) struct PythonNeeds {
     requirements: Vec<Requirement>,
-    /// `requires-python`.
+    /// The range of versions in `requires-python`.
     range: Option<String>,
 }
 
@@ -66,7 +67,8 @@ pub(super) struct NodeNeeds {
     /// The folder of `package.json`.
     folder: PathBuf,
     manifest: Arc<Manifest>,
-    /// Whether the code is an argument, which is not found below that folder.
+    /// Whether the code is an argument of `node`. Such code has no file below the folder, so Node
+    /// only finds the packages by `NODE_PATH`.
     is_argument: bool,
 }
 
@@ -76,7 +78,7 @@ enum Language {
     Node,
 }
 
-/// Code whose packages are looked for.
+/// A script or an argument whose packages are determined.
 struct Code {
     language: Language,
     /// The script, if it is a file of the skill.
@@ -85,9 +87,10 @@ struct Code {
     text: Option<String>,
 }
 
-/// What an action needs. A script that says itself which interpreter starts it is started by that
-/// interpreter, if it needs packages: the one of the environment must take its place. So is a script
-/// of Node, which has other limits of memory.
+/// Returns the packages that an action needs. If a script names its interpreter itself (`#!`) and
+/// needs packages, the action is changed to start the interpreter with the script, so that the
+/// interpreter of the environment can take its place. The same is done for every script of Node,
+/// because Node has other memory limits.
 pub(super) fn needs(loaded_skill: &LoadedSkill, action: &mut Action) -> Result<Packages, RunError> {
     let Action::Command { program, arguments, .. } = action else { return Ok(Packages::None) };
     let Some(code) = code(loaded_skill, program, arguments) else { return Ok(Packages::None) };
@@ -105,8 +108,8 @@ pub(super) fn needs(loaded_skill: &LoadedSkill, action: &mut Action) -> Result<P
     Ok(needs.unwrap_or_default())
 }
 
-/// The packages of all scripts of a skill, for the question before a run. What is refused is left
-/// out: such a script does not run.
+/// The names of the packages of all scripts of a skill, for the approval question. Scripts whose
+/// list is refused are left out, because they do not run.
 pub(crate) fn names(loaded_skill: &LoadedSkill) -> Vec<String> {
     let mut names: BTreeSet<String> =
         loaded_skill.skill.requirements.python_packages.iter().cloned().collect();
@@ -174,9 +177,9 @@ fn language_of_file(path: &Path) -> Option<Language> {
     }
 }
 
-/// The start of a script, in which its metadata is looked for.
+/// The first bytes of a script, in which its metadata is searched.
 fn head(path: &Path) -> Option<String> {
-    // A pipe would never end.
+    // Reading a pipe could block forever.
     let is_file = fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
     let mut bytes = Vec::new();
     let file = is_file.then(|| File::open(path).ok()).flatten()?;
@@ -184,11 +187,11 @@ fn head(path: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// What is where a list of packages could be.
+/// The result of reading a file that may list packages.
 #[derive(Debug, PartialEq, Eq)]
 enum ListFile {
     Missing,
-    /// A link, a folder or a pipe.
+    /// A symlink, a folder or a pipe.
     NotAFile,
     TooLarge,
     Text(String),
@@ -211,8 +214,8 @@ impl ListFile {
     }
 }
 
-/// The text of a list of packages. One that cannot be read is refused: without it, other packages or
-/// versions would be installed than its author wrote.
+/// The text of a list of packages; none if the file does not exist. An unreadable list is an error:
+/// without it, other packages or versions would be installed than its author wrote.
 fn list(loaded_skill: &LoadedSkill, path: &Path, limit: u64) -> Result<Option<String>, RunError> {
     let refused = |what: String| {
         let message = format!("{} {what}", shown(loaded_skill, path));
@@ -232,7 +235,8 @@ fn list(loaded_skill: &LoadedSkill, path: &Path, limit: u64) -> Result<Option<St
     }
 }
 
-/// Lists of packages by their folder, so that each is read once for all scripts of a skill.
+/// The lists of packages by their folder, so that each file is read once for all scripts of a
+/// skill.
 #[derive(Default)]
 struct Lists {
     python: HashMap<PathBuf, Result<Option<Vec<String>>, RunError>>,
@@ -292,7 +296,7 @@ fn python_needs(
 
 const ONLY_THE_INDEX: &str = "list packages of the index by name and version: six==1.16.0";
 
-/// What the `requirements.txt` beside a script says, or else that of the skill's root.
+/// The lines of the `requirements.txt` beside a script, or else of the one in the skill's root.
 fn listed(
     loaded_skill: &LoadedSkill,
     script: Option<&Path>,
@@ -308,7 +312,7 @@ fn listed(
     Ok(Vec::new())
 }
 
-/// The `requirements.txt` of a folder.
+/// Reads the `requirements.txt` of a folder, and checks each line.
 fn read_requirements(
     loaded_skill: &LoadedSkill,
     folder: &Path,
@@ -317,7 +321,7 @@ fn read_requirements(
     let Some(text) = list(loaded_skill, &path, MAX_SCRIPT)? else { return Ok(None) };
     let lines = requirements_file::lines(&text);
     for (number, line) in &lines {
-        // One by one, so that the line can be named.
+        // Lines are checked one by one, so that the error can name the line.
         requirements(&[line], Places::Refused).map_err(|error| {
             let place = format!("{}:{number}", shown(loaded_skill, &path));
             RunError::refused("requirement-refused", format!("{place}: {error}"))
@@ -327,7 +331,7 @@ fn read_requirements(
     Ok(Some(lines.into_iter().map(|(_, line)| line).collect()))
 }
 
-/// A file of the skill by its path in there.
+/// A path relative to the skill's folder, for messages.
 fn shown(loaded_skill: &LoadedSkill, path: &Path) -> String {
     let folder = loaded_skill.folder.as_deref();
     let inside = folder.and_then(|folder| path.strip_prefix(folder).ok()).unwrap_or(path);
@@ -342,7 +346,7 @@ fn node_needs(
     let Some(root) = loaded_skill.folder.as_deref() else { return Ok(None) };
     let start = code.script.as_deref().and_then(Path::parent).unwrap_or(root);
     for folder in start.ancestors().take_while(|folder| folder.starts_with(root)) {
-        // Packages that the author put there are found as they are.
+        // If the author put packages there, Node uses them, and nothing is installed.
         if folder.join("node_modules").is_dir() {
             return Ok(None);
         }
@@ -354,7 +358,7 @@ fn node_needs(
     Ok(None)
 }
 
-/// The `package.json` of a folder and its lock file, if it needs packages.
+/// Reads the `package.json` of a folder and its lock file; none if it needs no packages.
 fn read_manifest(loaded_skill: &LoadedSkill, folder: &Path) -> Result<Option<Manifest>, RunError> {
     let path = folder.join("package.json");
     let Some(text) = list(loaded_skill, &path, MAX_SCRIPT)? else { return Ok(None) };
@@ -366,7 +370,7 @@ fn read_manifest(loaded_skill: &LoadedSkill, folder: &Path) -> Result<Option<Man
     })
 }
 
-/// What the packages are made ready for.
+/// The run for which packages are installed; its policy and its program are changed.
 pub(super) struct Run<'a> {
     pub(super) loaded_skill: &'a LoadedSkill,
     pub(super) home: &'a Home,
@@ -376,7 +380,7 @@ pub(super) struct Run<'a> {
 }
 
 impl Packages {
-    /// Makes the packages ready and shows them to the run.
+    /// Installs the packages, and changes the policy so that the run sees them.
     pub(super) fn provide(
         &self,
         run: &mut Run<'_>,
@@ -390,7 +394,7 @@ impl Packages {
     }
 }
 
-/// A folder of the cache, by its real path.
+/// A folder of the cache, by its canonical path.
 pub(super) fn cache(home: &Home, name: &str) -> Result<PathBuf, RunError> {
     let folder = home.cache_folder(name);
     let folder = folder.map_err(|error| RunError::failed("cache-unavailable", &error))?;
@@ -413,8 +417,9 @@ impl PythonNeeds {
         let made = python_environment(run.cancel, &cache, base, &self.requirements, progress)?;
         let python = made.python();
         run.policy.paths.push(PathGrant::read(&made.root));
-        // With the programs of the system, all libraries are there that a package may need, and the
-        // folder can be executed. Else they are looked for in the files of every package.
+        // If all programs of the system are granted, all libraries that a package may need are
+        // visible, and the folder can be executed. Otherwise the sandbox finds the needed libraries
+        // by the files of every package, starting from this program.
         if run.policy.userland == Userland::Listed {
             run.policy.programs.retain(|path| *path != interpreter);
             run.policy.programs.push(python.clone());
@@ -422,14 +427,15 @@ impl PythonNeeds {
         search_first(run.policy, &made.root.join("bin"));
         let root = made.root.to_string_lossy().into_owned();
         run.policy.environment.insert("VIRTUAL_ENV".to_owned(), Variable::Plain(root));
-        // That of an environment of the user would come before the packages.
+        // A `PYTHONPATH` of the user would come before the installed packages.
         run.policy.environment.remove("PYTHONPATH");
         run.program.path = python;
         Ok(())
     }
 }
 
-/// An interpreter that may be started outside of the sandbox: to install packages, or to say its version.
+/// Returns an interpreter that may be started outside of the sandbox, to install packages or to
+/// print its version. Fails if a run could have written the file.
 pub(super) fn host_interpreter(host: &HostPath, path: &Path) -> Result<PathBuf, RunError> {
     host.interpreter(path).ok_or_else(|| {
         let path = path.display();
@@ -439,7 +445,7 @@ pub(super) fn host_interpreter(host: &HostPath, path: &Path) -> Result<PathBuf, 
     })
 }
 
-/// Runs another program in the place of the one that was found.
+/// Replaces the program of the run, also in the policy.
 fn replace_program(run: &mut Run<'_>, path: PathBuf) {
     for program in run.policy.programs.iter_mut().filter(|program| **program == run.program.path) {
         program.clone_from(&path);
@@ -468,13 +474,13 @@ fn check_range(
     }
 }
 
-/// The version of an interpreter that may be started outside of the sandbox.
+/// Asks an interpreter for its version, outside of the sandbox.
 pub(super) fn python_version(host: &HostPath, interpreter: &Path) -> Result<String, PythonError> {
     let variables = host.with_path(environment::variables(env::vars_os()));
     version::python_version(interpreter, &variables)
 }
 
-/// The environment with these packages.
+/// Returns the environment with these packages, and installs it if necessary.
 pub(super) fn python_environment(
     cancel: &Cancel,
     cache: &Path,
@@ -531,8 +537,9 @@ impl NodeNeeds {
     }
 }
 
-/// Shows a folder of the skill entry by entry. Nothing can be mounted in a folder of the host that has
-/// no place for it, and nothing is made on the host; a folder in memory can have any place.
+/// Grants the entries of a folder of the skill one by one. `node_modules` cannot be mounted in a
+/// folder of the host where it does not exist, and nothing is created on the host; a folder in
+/// memory can have any mount point.
 fn show_entries(run: &mut Run<'_>, folder: &Path) -> Result<(), RunError> {
     let failed = |message: String| RunError::failed("packages-not-shown", message);
     let unreadable = |error| failed(format!("cannot read {}: {error}", folder.display()));
@@ -553,14 +560,15 @@ fn show_entries(run: &mut Run<'_>, folder: &Path) -> Result<(), RunError> {
             run.policy.paths.push(PathGrant::read(path));
             continue;
         }
-        // A link cannot be shown as such; one that leads out leads nowhere, as ever.
+        // A symlink is shown as a mount of its target; a symlink that leads out of the skill is
+        // left out, so it does not resolve in the sandbox.
         let real = path.canonicalize().ok().filter(|real| real.starts_with(root));
         run.policy.mounts.extend(real.map(|source| Mount { path, source }));
     }
     Ok(())
 }
 
-/// Programs of a folder are found before those of the same name elsewhere.
+/// Puts a folder first on `PATH`.
 fn search_first(policy: &mut Policy, folder: &Path) {
     let rest = match policy.environment.get("PATH") {
         Some(Variable::Plain(path)) => path.clone(),

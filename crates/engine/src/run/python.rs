@@ -1,4 +1,4 @@
-//! [`PythonTools`]: the functions of one skill, loaded in a process of its own.
+//! Runs the Python functions of one skill in a sandboxed process of their own ([`PythonTools`]).
 
 use std::{
     fs::File,
@@ -34,31 +34,30 @@ use crate::{
     },
 };
 
-/// Seconds that a module may take to load; imports of large packages are slow.
+/// The time that a module may take to load; imports of large packages are slow.
 const LOADING: Duration = Duration::from_mins(1);
 
-/// The functions of one skill, loaded in a process of its own.
+/// A running Python process that has loaded the functions of one skill.
 #[derive(Debug)]
 pub struct PythonTools {
     process: Process,
     killer: Killer,
     session: Session<BufReader<File>, File>,
     printed: JoinHandle<Capture>,
-    /// Bytes that may be printed.
+    /// Maximum number of bytes that the process may print.
     limit: u64,
 }
 
-/// What a call came to.
+/// The result of one function call, with its duration.
 #[derive(Debug)]
 pub enum Answer {
-    /// A value.
     Value(Value, Duration),
-    /// An error with its stable name.
+    /// An error code and a message.
     Error(&'static str, String, Duration),
 }
 
 impl PythonTools {
-    /// Makes the environment if the skill wants packages, and loads the module in the sandbox.
+    /// Installs the packages that the skill requires, and loads the module in the sandbox.
     pub fn load(
         policy: Policy,
         loaded_skill: &LoadedSkill,
@@ -71,7 +70,7 @@ impl PythonTools {
         Self::load_until(&cancel, policy, loaded_skill, interpreter, functions, home, progress)
     }
 
-    /// As [`load`](Self::load), for somebody who may stop waiting for it.
+    /// Like [`load`](Self::load), but the caller can cancel it.
     pub(super) fn load_until(
         cancel: &Cancel,
         mut policy: Policy,
@@ -97,11 +96,11 @@ impl PythonTools {
         policy.paths.push(PathGrant::read(&program));
         policy.programs.retain(|path| *path != interpreter.path);
         policy.programs.push(python.clone());
-        // A loaded module waits for calls; each call has its own clock.
+        // A loaded module waits for calls; each call has its own time limit.
         policy.limits.wall = None;
         let limit = policy.limits.output;
         let arguments = arguments(loaded_skill, &program, functions);
-        // Packages may have taken minutes to install.
+        // Installing packages may have taken minutes, in which the skill can have changed.
         loaded_skill.refuse_changed()?;
         still_wanted(cancel)?;
         let mut process = Sandbox::new(policy)?.start(&python, &arguments)?;
@@ -109,7 +108,7 @@ impl PythonTools {
         let killer = process.killer().map_err(|error| failed(&error))?;
         let guard = process.killer().map_err(|error| failed(&error))?;
         let on_interruption = process.killer().map_err(|error| failed(&error))?;
-        // Ends with the process.
+        // This thread ends with the process.
         thread::spawn(move || on_interruption.kill_on_interruption());
         let pipes = (process.take_stdin(), process.take_stdout(), process.take_stderr());
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
@@ -132,7 +131,7 @@ impl PythonTools {
         }
     }
 
-    /// Calls a function.
+    /// Calls a function; kills the process after `most`.
     pub fn call(&mut self, tool: &str, arguments: &Map<String, Value>, most: Duration) -> Answer {
         let started = Instant::now();
         let session = &mut self.session;
@@ -147,10 +146,10 @@ impl PythonTools {
         }
     }
 
-    /// Ends the process and wraps up the answer, with what the module printed.
+    /// Ends the process and builds the result, with the output of the module.
     pub(super) fn finish(self, answer: Answer) -> Done {
         let Self { process, session, printed, limit, .. } = self;
-        // The host ends by itself when there is nothing more to read.
+        // The process ends by itself when its input is closed.
         drop(session);
         let mut outcome = process.wait_at_most(Duration::from_secs(2));
         if outcome.end == End::TimedOut {
@@ -192,7 +191,7 @@ fn arguments(loaded_skill: &LoadedSkill, program: &Path, functions: &Functions) 
         Functions::Module => Serves::Module(TOOLS_FILE),
         Functions::Handlers(_) => Serves::Actions(&pairs),
     };
-    // Bytecode beside the module might be another program than its source.
+    // Bytecode beside the module might differ from its source, so it is not used.
     let own = ["-X", "pycache_prefix=/tmp/.bytecode"].map(str::to_owned);
     let arguments = host::arguments(program, loaded_skill.path(), &serves);
     own.into_iter()
@@ -200,8 +199,8 @@ fn arguments(loaded_skill: &LoadedSkill, program: &Path, functions: &Functions) 
         .collect()
 }
 
-/// The interpreter of the module. It is started outside of the sandbox, too, if the skill asks for a
-/// version or for packages.
+/// The interpreter of the module. If the skill requires a version or packages, it is also started
+/// outside of the sandbox, so it must be one that no run could have written.
 fn base_interpreter(
     loaded_skill: &LoadedSkill,
     host: &HostPath,
@@ -233,7 +232,7 @@ fn check_version(
     }
 }
 
-/// The environment with the packages that the skill wants, if it wants any.
+/// The environment with the packages that the skill requires; none if it requires no packages.
 fn environment(
     cancel: &Cancel,
     loaded_skill: &LoadedSkill,
@@ -250,7 +249,7 @@ fn environment(
     packages::python_environment(cancel, cache, base, &requirements, progress).map(Some)
 }
 
-/// Runs something that waits for the host, and ends the host when it takes too long.
+/// Calls `work`, which waits for the process, and kills the process after `most`.
 fn limited<T>(killer: &Killer, most: Duration, work: impl FnOnce() -> T) -> T {
     let (done, waiting) = mpsc::channel::<()>();
     thread::scope(|scope| {
@@ -265,7 +264,7 @@ fn limited<T>(killer: &Killer, most: Duration, work: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Takes what is printed, and ends the host when it is too much.
+/// Captures the output, and kills the process when it prints more than `limit` bytes.
 fn capture(mut stderr: File, killer: &Killer, limit: u64) -> Capture {
     let mut capture = Capture::default();
     let mut buffer = vec![0; 16 << 10];

@@ -1,5 +1,5 @@
-//! How a program or a script of a skill is started. Authors forget the execute bit, and archives and
-//! some file systems lose it, so it does not matter.
+//! Determines how a program or a script of a skill is started. Scripts do not need the execute bit:
+//! authors forget it, and archives and some file systems lose it.
 
 use std::{
     fs::File,
@@ -14,7 +14,7 @@ use crate::{
     loaded_skill::LoadedSkill,
 };
 
-/// Interpreters by the ends of file names. The first one that is installed counts.
+/// Interpreters by file extension. The first one that is installed is used.
 const BY_END: [(&str, &[&str]); 14] = [
     ("sh", &["bash", "sh"]),
     ("bash", &["bash"]),
@@ -55,25 +55,25 @@ const TAKE_SCRIPTS: [(&str, &[&str]); 15] = [
 /// Bytes of a script that are read to find its first line.
 const HEAD: u64 = 512;
 
-/// A program with the arguments that come first.
+/// A program, with the arguments that must come before those of the caller.
 pub(crate) struct Start {
     pub(crate) program: Program,
     pub(crate) arguments: Vec<String>,
 }
 
-/// How a word of a skill is started: a program of the system, or a file of the skill.
+/// Resolves a program name of a skill: a program of the system, or a file of the skill.
 pub(crate) fn start(loaded_skill: &LoadedSkill, word: &str) -> Result<Start, RunError> {
     let folder = loaded_skill.folder.as_deref();
     match resolve(word, folder) {
         Err(ProgramError::NotExecutable(path)) if path.is_file() => interpreted(&path),
-        // The system cannot start it without a line that names its interpreter.
+        // The kernel cannot start a script without a `#!` line.
         Ok(program) if is_text_without_interpreter(&program.path) => interpreted(&program.path),
         Ok(program) if is_run_by_another(&program.path) => interpreted(&program.path),
         program => Ok(Start { program: program?, arguments: Vec::new() }),
     }
 }
 
-/// Finds a program. Many systems have Python by the name `python3` alone.
+/// Finds a program. `python` falls back to `python3`, the only name on many systems.
 fn resolve(word: &str, folder: Option<&Path>) -> Result<Program, ProgramError> {
     match grant::resolve(word, folder) {
         Err(ProgramError::NotFound(_)) if is_python(word) => grant::resolve("python3", None),
@@ -85,9 +85,9 @@ fn is_python(word: &str) -> bool {
     matches!(word, "python" | "/usr/bin/python" | "/usr/local/bin/python" | "/bin/python")
 }
 
-/// Replaces the script in the arguments of an interpreter by its path, if it is a file of the skill:
-/// authors write `python3 scripts/x.py`, and the program starts in the user's folder. Only the first
-/// arguments count, which the skill's author wrote.
+/// Replaces the script in the arguments of an interpreter by its absolute path, if it is a file of
+/// the skill: authors write `python3 scripts/x.py`, but the program starts in the user's folder.
+/// Only the first `written` arguments are examined, which the skill's author wrote.
 pub(super) fn locate_script(
     loaded_skill: &LoadedSkill,
     program: &Program,
@@ -110,8 +110,8 @@ pub(super) fn locate_script(
     }
 }
 
-/// A word of the author with the folder of the skill put in, as authors write it. No shell does it; in a
-/// text of several words, which is code, variables are left to the shell.
+/// Replaces placeholders for the skill's folder in a word of the author, since no shell does it. In
+/// a text of several words, which is code, variables are left to the shell.
 pub(super) fn fill_folder(loaded_skill: &LoadedSkill, word: &str) -> String {
     let Some(folder) = &loaded_skill.folder else { return word.to_owned() };
     let folder = folder.to_string_lossy();
@@ -127,7 +127,7 @@ pub(super) fn fill_folder(loaded_skill: &LoadedSkill, word: &str) -> String {
     word
 }
 
-/// A file in the skill's folder, by its path in there.
+/// The absolute path of a file in the skill's folder.
 fn file_in(folder: &Path, word: &str) -> Option<PathBuf> {
     let path = folder.join(word).canonicalize().ok()?;
     (path.starts_with(folder) && path.is_file()).then_some(path)
@@ -143,8 +143,8 @@ pub(super) fn interpreted(script: &Path) -> Result<Start, RunError> {
     Ok(Start { program, arguments })
 }
 
-/// The interpreter that the first line names, with its arguments. One that is elsewhere on this machine
-/// is looked for by its name.
+/// The interpreter that the first line names, with its arguments. If its path does not exist on
+/// this machine, it is searched by its name.
 fn by_first_line(script: &Path, line: &str) -> Result<(Program, Vec<String>), RunError> {
     let mut words = interpreter_words(line);
     let name = words.next().unwrap_or_default();
@@ -163,7 +163,7 @@ fn by_first_line(script: &Path, line: &str) -> Result<(Program, Vec<String>), Ru
     Ok((program, words.map(str::to_owned).collect()))
 }
 
-/// The words of a first line, without `env`.
+/// The words of a `#!` line, without `env`.
 fn interpreter_words(line: &str) -> impl Iterator<Item = &str> {
     let mut words = line.split_whitespace().peekable();
     if words.next_if(|word| word.ends_with("/env")).is_some() {
@@ -172,12 +172,12 @@ fn interpreter_words(line: &str) -> impl Iterator<Item = &str> {
     words
 }
 
-/// `uv run --script` installs packages and starts Python. Packages are installed before a run, so
-/// that Python is all that is left.
+/// `uv run --script` installs packages and starts Python. Savoir installs the packages before the
+/// run, so only Python is started.
 const UV: &str = "uv";
 
-/// How many words of `uv run --script x.py` come before the script, if that is the command. Only words
-/// count that the skill's author wrote.
+/// The number of words of `uv run --script x.py` before the script, if that is the command. Only
+/// words that the skill's author wrote are examined.
 pub(super) fn words_of_uv(program: &str, arguments: &[String], written: usize) -> Option<usize> {
     const OPTIONS: [&str; 7] =
         ["--script", "-s", "--quiet", "-q", "--no-project", "--isolated", "python3"];
@@ -198,7 +198,7 @@ pub(super) fn named_interpreter(script: &Path) -> Option<String> {
     Some(if name == UV { "python3" } else { name }.to_owned())
 }
 
-/// Whether another program than its first line names runs a script.
+/// Whether a script must be started by another program than its `#!` line names.
 fn is_run_by_another(script: &Path) -> bool {
     let line = first_line(script);
     let words = line.as_deref().and_then(|line| line.strip_prefix("#!")).map(interpreter_words);
@@ -206,7 +206,7 @@ fn is_run_by_another(script: &Path) -> bool {
     word.rsplit('/').next() == Some(UV) || is_python(word) && grant::resolve(word, None).is_err()
 }
 
-/// Whether a file of a skill looks like a script that a person runs, by its name.
+/// Whether a file of a skill looks by its name like a script that a user runs.
 pub fn is_script_name(path: &str) -> bool {
     let path = Path::new(path);
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return false };
@@ -235,7 +235,7 @@ fn by_end(script: &Path) -> Result<Program, RunError> {
     })
 }
 
-/// Whether a file is a text that does not say what runs it.
+/// Whether a file is a script without a `#!` line.
 fn is_text_without_interpreter(path: &Path) -> bool {
     path.extension().and_then(|end| end.to_str()).is_some_and(is_known_end)
         && first_line(path).is_some_and(|line| !line.starts_with("#!"))

@@ -1,5 +1,6 @@
-//! The terminal of a person, while a program runs on one of its own: keys are passed on as they are
-//! pressed, and the program decides what they mean. So it can ask for a password, draw and use colours.
+//! Connects the user's terminal to the terminal of a sandboxed program. Keys are passed on as they
+//! are pressed, and the program decides what they mean, so it can ask for a password, draw and use
+//! colors.
 
 use std::{
     fs::File,
@@ -16,13 +17,13 @@ use rustix::{
 };
 use savoir_sandbox::TerminalSize;
 
-/// What Ctrl-C sends.
+/// The byte that Ctrl-C sends.
 const CTRL_C: u8 = 3;
-/// A program that goes on after so many of them, in this time, is stopped.
+/// A program that still runs after so many presses of Ctrl-C, within this time, is stopped.
 const PRESSES: usize = 3;
 const PRESSED_WITHIN: Duration = Duration::from_secs(10);
 
-/// Keys go to the program as long as this is there.
+/// Raw mode of the user's terminal; dropping the value restores the previous mode.
 pub(super) struct RawMode {
     before: Termios,
 }
@@ -43,12 +44,12 @@ impl Drop for RawMode {
     }
 }
 
-/// Whether keys are for this process: in the background, reading them would stop it.
+/// Whether this process is in the foreground: in the background, reading keys would stop it.
 pub(super) fn is_ahead() -> bool {
     tcgetpgrp(io::stdin()).map_or(true, |group| group == getpgrp())
 }
 
-/// How large the terminal of the person is.
+/// The size of the user's terminal.
 pub(super) fn size() -> TerminalSize {
     match tcgetwinsize(io::stdin()) {
         Ok(Winsize { ws_row: rows @ 1.., ws_col: columns @ 1.., .. }) => {
@@ -58,7 +59,7 @@ pub(super) fn size() -> TerminalSize {
     }
 }
 
-/// Looks after the terminal of a program.
+/// The terminal of a program: follows size changes, and counts presses of Ctrl-C.
 pub(super) struct ProgramTerminal {
     terminal: File,
     size: TerminalSize,
@@ -70,7 +71,8 @@ impl ProgramTerminal {
         Self { terminal, size: size(), presses: Vec::new() }
     }
 
-    /// Gets every key, and an empty slice every now and then.
+    /// Handles typed keys. Must also be called regularly with an empty slice, to follow size
+    /// changes.
     pub(super) fn look(&mut self, keys: &[u8]) {
         let size = size();
         if size != self.size {
@@ -83,16 +85,18 @@ impl ProgramTerminal {
         self.presses.retain(|pressed| pressed.elapsed() < PRESSED_WITHIN);
         if self.presses.len() >= PRESSES {
             self.presses.clear();
-            // As if the key had reached this program.
+            // Sends the signal that Ctrl-C would have sent to this process.
             let _ = kill_process(getpid(), Signal::INT);
         }
     }
 }
 
-/// Line ends as they are without a terminal, of output that comes in pieces.
+/// Converts `\r
+/// ` to `
+/// ` in output that arrives in pieces.
 #[derive(Default)]
 pub(super) struct LineEnds {
-    /// Whether the last piece ended between the two characters of a line's end.
+    /// Whether the last piece ended with `\r`.
     has_return: bool,
 }
 

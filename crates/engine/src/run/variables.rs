@@ -1,5 +1,6 @@
-//! Variables of a run: those that lead to a granted Python environment, and those of the user that a script
-//! names and does not get, which is the likely reason when it fails.
+//! Handles two kinds of variables of a run: those that point to a Python environment that the user
+//! granted, and those of the user that a script names but does not get, which is a likely reason if
+//! it fails.
 
 use std::{collections::BTreeSet, fs::File, io::Read as _, path::PathBuf};
 
@@ -11,14 +12,15 @@ use crate::{
     run_environment::RunEnvironment,
 };
 
-/// Bytes of a script in which names are looked for.
+/// Bytes of a script in which names are searched.
 const MAX_BYTES: u64 = 256 << 10;
 
-/// Names that every shell sets, and that say nothing.
+/// Names that every shell sets, so they are not reported.
 const OF_THE_SHELL: [&str; 9] =
     ["PATH", "PWD", "OLDPWD", "SHLVL", "SHELL", "HOSTNAME", "LOGNAME", "HOME", "USER"];
 
-/// Lets programs find the packages and programs of a Python environment that a person granted.
+/// Sets the variables by which programs find the packages and programs of a Python environment that
+/// the user granted.
 pub(super) fn use_environment(extra: &ExtraGrants, policy: &mut Policy) {
     let is_environment = |path: &&PathBuf| path.join("pyvenv.cfg").is_file();
     let granted: Vec<PathBuf> = extra.read.iter().chain(&extra.write).map(PathBuf::from).collect();
@@ -41,14 +43,14 @@ pub(super) fn use_environment(extra: &ExtraGrants, policy: &mut Policy) {
     }
 }
 
-/// Variables that have a value, in the environment or stored, and that a run does not get.
+/// Variables that have a value, in the environment or stored, but that a run does not get.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Unseen(Vec<Variable>);
 
 #[derive(Clone, Debug)]
 pub(super) struct Variable {
     pub(super) name: String,
-    /// Whether the value is stored, and not in the environment.
+    /// Whether the value is a stored secret, not a variable of the environment.
     pub(super) is_stored: bool,
     is_in_script: bool,
 }
@@ -78,13 +80,13 @@ impl Unseen {
         Self(unseen.collect())
     }
 
-    /// Those that its script or its output names, which is the likely reason when it fails.
+    /// The variables that the script or its output names, which are a likely reason if it fails.
     pub(super) fn named(&self, envelope: &Envelope) -> Vec<&Variable> {
         let said = [Some(&envelope.output), envelope.error.as_ref()];
         let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let is_said = |name: &str| {
             let mut words = said.iter().flatten().flat_map(|text| text.split(|c| !is_part(c)));
-            // A name without an underscore is too often just a word.
+            // A name without an underscore is too often an ordinary word.
             name.contains('_') && words.any(|word| word == name)
         };
         self.0.iter().filter(|one| one.is_in_script || is_said(&one.name)).collect()
@@ -105,7 +107,8 @@ fn head(path: &PathBuf) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Names as variables are written: `$NAME`, `${NAME}`, `environ["NAME"]`, `env.NAME`.
+/// Names in a text that are written like variables: `$NAME`, `${NAME}`, `environ["NAME"]`,
+/// `env.NAME`.
 fn named(text: &str) -> impl Iterator<Item = &str> {
     let is_part = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     let words = text.split(move |c: char| !is_part(c)).filter(|word| {

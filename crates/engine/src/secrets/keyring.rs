@@ -1,5 +1,5 @@
-//! The keyring of the system, as the Secret Service of a desktop gives it: GNOME Keyring, `KWallet`,
-//! `KeePassXC`.
+//! The keyring of the system, as the Secret Service of a desktop gives it: GNOME Keyring,
+//! `KWallet`, `KeePassXC`.
 //!
 //! It may wait for a person who unlocks it, and it may be stuck. So it is asked by a thread of its
 //! own, which is left behind when it takes too long.

@@ -1,4 +1,5 @@
-//! Conditions: a small language with the values of Python, and nothing that could be called.
+//! Evaluates conditions: a small expression language with Python's values and without function
+//! calls.
 //!
 //! ```
 //! use savoir_engine::workflow::{Scope, condition};
@@ -18,7 +19,7 @@ mod token;
 
 use super::{limits, scope::Scope};
 
-/// Whether a condition holds. One that cannot be read or judged does not.
+/// Whether a condition is true. A condition that cannot be parsed or evaluated is false.
 pub fn holds(expression: &str, scope: &Scope<'_>) -> bool {
     if expression.chars().count() > limits::EXPRESSION_CHARS {
         return false;
@@ -30,20 +31,20 @@ pub fn holds(expression: &str, scope: &Scope<'_>) -> bool {
     judged.is_ok_and(|value| value.is_true())
 }
 
-/// Why a condition does not hold, whatever it says.
+/// Why a condition cannot be evaluated, and so is false.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flaw {
-    /// It cannot be read.
+    /// The expression cannot be parsed.
     Syntax,
-    /// A placeholder stands for nothing.
+    /// A placeholder has no value.
     Unresolved,
     /// An operator does not fit its operands.
     Type,
-    /// It is too deep, or its texts become too long.
+    /// The expression is nested too deeply, or its texts become too long.
     TooLarge,
 }
 
-/// Bytes that texts may still take.
+/// The number of bytes that texts may still take.
 struct Room(usize);
 
 impl Room {

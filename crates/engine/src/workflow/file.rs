@@ -1,47 +1,46 @@
-//! A workflow in a file: as the API exports it, or the bare graph.
+//! Reads and writes workflow files: the export format of the API, or only the graph.
 
 use serde_json::{Value, json};
 use thiserror::Error;
 
 use super::graph::{Graph, Problem};
 
-/// The version of exports that is written and read.
+/// The version of the export format.
 pub const VERSION: u64 = 1;
 
 /// A workflow that was read from a file.
 #[derive(Clone, Debug)]
 pub struct WorkflowFile {
-    /// Its name, if the file has one.
+    /// The name, if the file has one.
     pub name: Option<String>,
-    /// What it is for.
     pub description: Option<String>,
-    /// Nodes and edges as they stand in the file.
+    /// The nodes and edges as written in the file.
     pub graph_data: Value,
-    /// The same, ready to run.
+    /// The parsed graph.
     pub graph: Graph,
 }
 
 /// Why a file is not a workflow.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum FileError {
-    /// It is no JSON.
+    /// The file is not JSON.
     #[error("the file is not JSON: {0}")]
     Json(String),
-    /// Another version wrote it.
+    /// The file has another version.
     #[error("Unsupported workflow export version: {0}")]
     Version(Value),
-    /// Neither an export nor a graph.
+    /// The file is neither an export nor a graph.
     #[error(
         "there is no workflow in it: write `{{\"nodes\": […], \"edges\": […]}}`, or export one from a \
          server"
     )]
     Shape,
-    /// The graph is wrong.
+    /// The graph is invalid.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Graph(Vec<Problem>),
 }
 
-/// Reads a workflow from a text in JSON: `{"version": 1, "workflow": {…}}`, `{"name", "graph_data"}` or
+/// Parses a workflow from JSON text: `{"version": 1, "workflow": {…}}`, `{"name", "graph_data"}` or
 /// `{"nodes", "edges"}`.
 ///
 /// ```
@@ -58,7 +57,7 @@ pub fn read(text: &str) -> Result<WorkflowFile, FileError> {
     parse(&value)
 }
 
-/// Reads a workflow from a value, in the same shapes.
+/// Parses a workflow from a JSON value, in the same formats as [`read`].
 pub fn parse(value: &Value) -> Result<WorkflowFile, FileError> {
     let workflow = match value.get("workflow") {
         Some(workflow) => {
@@ -84,7 +83,7 @@ pub fn parse(value: &Value) -> Result<WorkflowFile, FileError> {
     })
 }
 
-/// A workflow as the API exports it.
+/// Returns a workflow in the export format of the API.
 pub fn export(name: &str, description: Option<&str>, graph_data: &Value) -> Value {
     json!({
         "version": VERSION,

@@ -1,7 +1,7 @@
-//! What was drawn: nodes and edges, read once.
+//! Parses the nodes and edges of a workflow.
 //!
-//! Only the shape can be wrong here. What a node lacks for its work is told when its turn comes, as
-//! in the original: a graph is saved while it is still being drawn.
+//! Only the structure is checked here. A missing setting of a node is reported when the node runs,
+//! as in the original API, because users save graphs that are not finished.
 
 mod data;
 mod read;
@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// A graph that can be gone through.
+/// A parsed graph.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
     nodes: Vec<Node>,
@@ -19,43 +19,40 @@ pub struct Graph {
     places: HashMap<String, usize>,
 }
 
-/// A node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// Its name.
     pub id: String,
-    /// What it does.
     pub work: Work,
 }
 
-/// What a node does.
+/// The type of a node, with its settings.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Work {
-    /// Begins with the input of the workflow.
+    /// Starts with the input of the workflow.
     Start {
-        /// The variable that keeps it.
+        /// The variable in which the input is stored.
         variable: Option<String>,
     },
     /// Asks a model.
     Llm(Llm),
     /// Searches a knowledge base.
     Knowledge {
-        /// By id or name.
+        /// The id or name of the knowledge base.
         base: Option<String>,
     },
-    /// Chooses a way.
+    /// Chooses the outgoing edges.
     Condition {
-        /// What is judged.
+        /// The condition.
         expression: String,
     },
     /// Runs a skill.
     Skill {
-        /// The skill.
+        /// The name of the skill.
         name: Option<String>,
-        /// Where its inputs come from; `None` if nothing is said.
+        /// The sources of the inputs; `None` if the node has no mappings.
         mappings: Option<Map<String, Value>>,
     },
-    /// Asks a server.
+    /// Sends an HTTP request.
     Http(Http),
     /// Runs Python.
     Code(Code),
@@ -63,76 +60,71 @@ pub enum Work {
     End,
 }
 
-/// What a model is asked.
+/// The settings of a node that asks a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Llm {
-    /// What it is told to be.
     pub system_prompt: String,
     /// Sampling temperature.
     pub temperature: f64,
-    /// Which model; that of the run if there is none.
+    /// The model; that of the run if there is none.
     pub model: Option<String>,
-    /// The skill whose body is taken instead of the system prompt.
+    /// The skill whose body replaces the system prompt.
     pub skill: Option<String>,
-    /// Whether it hears what was said before.
+    /// Whether the model gets the earlier messages of the run.
     pub history: bool,
 }
 
-/// What a server is asked.
+/// The settings of a node that sends an HTTP request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Http {
-    /// As written.
+    /// The method, as written.
     pub method: String,
-    /// With placeholders.
+    /// The URL, with placeholders.
     pub url: String,
-    /// With placeholders in the values.
+    /// The headers, with placeholders in the values.
     pub headers: Map<String, Value>,
-    /// An object, a text, or nothing.
+    /// The body: an object, a text, or null.
     pub body: Value,
-    /// How long it may take.
+    /// The time limit.
     pub seconds: u64,
-    /// What of the answer is wanted.
+    /// The path of the part of the response that becomes the output.
     pub response_path: Option<String>,
 }
 
-/// What Python is to do.
+/// The settings of a node that runs Python.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Code {
-    /// The program.
     pub code: String,
-    /// How long it may take.
+    /// The time limit.
     pub seconds: u64,
-    /// How much memory it may use.
+    /// The memory limit.
     pub mebibytes: u64,
-    /// Variables that it finds.
+    /// The variables that the code gets.
     pub variables: Map<String, Value>,
 }
 
-/// A way from one node to another, by their places in the list.
+/// An edge from one node to another; nodes are indices into the list of nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edge {
-    /// From where.
     pub source: usize,
-    /// To where.
     pub target: usize,
-    /// Only if the node chose this way.
+    /// The branch of a condition on which the edge is followed; `None` for every branch.
     pub handle: Option<String>,
 }
 
-/// What is wrong with a graph, in the shape in which the API lists what is wrong with a request.
+/// An error in a graph, in the format in which the API lists errors of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
-    /// `missing`, `string_type`, …
+    /// The kind of error: `missing`, `string_type`, …
     pub kind: &'static str,
-    /// Where, from the graph on.
+    /// The path to the value, starting at the graph.
     pub location: Vec<Step>,
-    /// What, for people.
     pub message: String,
-    /// What stands there.
+    /// The invalid value.
     pub input: Value,
 }
 
-/// A step on the way to a value.
+/// One step of a path to a value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Step {
@@ -143,7 +135,7 @@ pub enum Step {
 }
 
 impl Problem {
-    /// The entry of the list `detail`; `place` is where the graph stands in the request, as in
+    /// The entry for the list `detail`; `place` is the path of the graph in the request, such as
     /// `["body", "graph_data"]`.
     pub fn detail(&self, place: &[&str]) -> Value {
         let mut location: Vec<Value> = place.iter().map(|step| json!(step)).collect();
@@ -168,7 +160,7 @@ impl std::fmt::Display for Problem {
 }
 
 impl Work {
-    /// The word for it.
+    /// The name of the type in JSON.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Start { .. } => "start",
@@ -184,7 +176,7 @@ impl Work {
 }
 
 impl Graph {
-    /// Reads `graph_data`, or tells everything that is wrong with it.
+    /// Parses `graph_data`, or returns all errors in it.
     pub fn parse(graph_data: &Value) -> Result<Self, Vec<Problem>> {
         read::graph(graph_data)
     }
@@ -194,7 +186,7 @@ impl Graph {
         &self.nodes
     }
 
-    /// A node by its name.
+    /// Finds a node by its id.
     pub fn node(&self, id: &str) -> Option<&Node> {
         self.place(id).map(|at| &self.nodes[at])
     }
@@ -213,7 +205,7 @@ impl Graph {
         edges.map(|edge| &self.nodes[edge.source])
     }
 
-    /// Whether edges lead back to where they come from, be it reachable or not.
+    /// Whether the graph has a cycle, reachable or not.
     pub fn has_cycle(&self) -> bool {
         let mut incoming = vec![0_usize; self.nodes.len()];
         let mut outgoing: Vec<Vec<usize>> = vec![Vec::new(); self.nodes.len()];

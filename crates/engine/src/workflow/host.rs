@@ -8,41 +8,42 @@ use tokio::sync::Semaphore;
 use super::limits;
 use crate::{services::Services, skill_lookup::SkillLookup};
 
-/// What a run of a workflow may use. Cloning shares it.
+/// Everything that a workflow run may use. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Host {
     /// Models and knowledge.
     pub services: Services,
-    /// Skills, as the person who runs the workflow sees them.
+    /// The skills that the user who runs the workflow can see.
     pub shelf: Arc<dyn SkillLookup>,
-    /// Which dangerous nodes may run at all.
+    /// The dangerous node types that are enabled.
     pub features: Features,
-    /// Which servers may be asked.
+    /// The servers to which HTTP nodes may send requests.
     pub http: HttpPolicy,
-    /// How much code may run.
+    /// The limit on concurrent code nodes.
     pub code: CodePolicy,
 }
 
-/// Which dangerous nodes may run at all. None, unless someone says so.
+/// The dangerous node types that are enabled. None is by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Features {
-    /// Nodes that ask servers.
+    /// Nodes that send HTTP requests.
     pub http: bool,
     /// Nodes that run code.
     pub code: bool,
 }
 
-/// Which servers may be asked.
+/// The servers to which HTTP nodes may send requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HttpPolicy {
-    /// Only these; `None` is every one.
+    /// The allowed hosts; `None` allows every host.
     pub allowed: Option<Vec<HostPattern>>,
-    /// Whether addresses that are not public may be asked.
+    /// Whether non-public addresses are allowed.
     pub private: bool,
 }
 
 impl HttpPolicy {
-    /// A policy with a list of domains, each with everything below it. An empty list is no list.
+    /// Creates a policy from a list of domains, each including its subdomains. An empty list allows
+    /// every host.
     ///
     /// ```
     /// use savoir_engine::workflow::HttpPolicy;
@@ -59,7 +60,7 @@ impl HttpPolicy {
     }
 }
 
-/// `example.com`, `.example.com` and `*.example.com` mean the same here.
+/// Parses a domain. `example.com`, `.example.com` and `*.example.com` mean the same here.
 fn pattern(domain: &str) -> Result<HostPattern, HostError> {
     let bare = domain.strip_prefix("*.").or_else(|| domain.strip_prefix('.')).unwrap_or(domain);
     let host = savoir_sandbox::Host::parse(bare)?;
@@ -69,14 +70,14 @@ fn pattern(domain: &str) -> Result<HostPattern, HostError> {
     })
 }
 
-/// How much code may run. Clones share the count.
+/// The limit on concurrent code nodes. Clones share the count.
 #[derive(Clone, Debug)]
 pub struct CodePolicy {
     at_once: Arc<Semaphore>,
 }
 
 impl CodePolicy {
-    /// So many programs at once; the others wait.
+    /// Allows `at_once` programs at the same time; further ones wait.
     pub fn new(at_once: usize) -> Self {
         Self { at_once: Arc::new(Semaphore::new(at_once)) }
     }

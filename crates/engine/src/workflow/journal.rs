@@ -1,4 +1,5 @@
-//! Stores checkpoints of a workflow run so that it can resume.
+//! Stores checkpoints of a workflow run so that it can resume. A journal is the place where one run
+//! stores its checkpoints.
 
 use std::{fmt, time::Duration};
 
@@ -6,36 +7,36 @@ use futures::future::BoxFuture;
 use savoir_store::{Checkpoint, Database, ExecutionStatus};
 use thiserror::Error;
 
-/// How long a run belongs to a worker that is not heard of.
+/// How long a run stays assigned to a worker that does not renew its lease.
 pub const LEASE: Duration = Duration::from_secs(30);
 
-/// Where a run keeps how far it is.
+/// A store for the checkpoints of one run.
 pub trait Journal: fmt::Debug + Send + Sync {
-    /// Keeps it. A status other than running lets the run go.
+    /// Stores a checkpoint. A status other than running releases the lease.
     fn save<'a>(
         &'a self,
         status: ExecutionStatus,
         checkpoint: &'a Checkpoint,
     ) -> BoxFuture<'a, Result<(), JournalError>>;
 
-    /// Holds the run, and ends when it belongs to someone else. Polled while nodes run.
+    /// Renews the lease, and returns when another worker has taken the run. Polled while nodes run.
     fn taken(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::pending())
     }
 }
 
-/// Why it was not kept.
+/// Why a checkpoint was not stored.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum JournalError {
     /// Another worker has the run now.
     #[error("another worker has the run now")]
     Taken,
-    /// It cannot be written.
+    /// The checkpoint cannot be written.
     #[error("{0}")]
     Failed(String),
 }
 
-/// Keeps nothing.
+/// A journal that stores nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct NoJournal;
 
@@ -49,7 +50,7 @@ impl Journal for NoJournal {
     }
 }
 
-/// Keeps it in the database, for one worker that holds the execution by a lease.
+/// A journal in the database, for one worker that owns the execution by a lease.
 #[derive(Clone, Debug)]
 pub struct StoreJournal {
     database: Database,
@@ -59,7 +60,7 @@ pub struct StoreJournal {
 }
 
 impl StoreJournal {
-    /// The journal of an execution that the worker has begun or claimed.
+    /// Creates the journal of an execution that the worker has started or claimed.
     pub fn new(database: Database, execution: String, worker: String, lease: Duration) -> Self {
         Self { database, execution, worker, lease }
     }
@@ -89,8 +90,8 @@ impl Journal for StoreJournal {
     }
 }
 
-/// Renews a lease three times in its term. Ends when it belongs to someone else, or when nothing was
-/// heard for a whole term: then it may.
+/// Renews a lease three times per term. Returns when another worker owns the lease, or when
+/// renewing failed for a whole term, because another worker may own it then.
 async fn keep_renewing<E: fmt::Display, F: Future<Output = Result<bool, E>>>(
     term: Duration,
     mut renew: impl FnMut() -> F,

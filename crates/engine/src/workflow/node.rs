@@ -22,10 +22,10 @@ use super::{
 };
 use crate::event::{Emitter, Gone};
 
-/// What a node says whose type nobody switched on.
+/// The error of a node whose type is not enabled.
 pub const DISABLED: &str = "This feature has been disabled by the administrator";
 
-/// What a node can see.
+/// The data that a node can use.
 pub(super) struct Given<'a> {
     pub(super) host: &'a Host,
     pub(super) run: &'a WorkflowRun<'a>,
@@ -34,32 +34,32 @@ pub(super) struct Given<'a> {
     pub(super) checkpoint: &'a Checkpoint,
 }
 
-/// What came of a node.
+/// The result of a node.
 #[derive(Debug, Default)]
 pub(super) struct Done {
     pub(super) output: Value,
     pub(super) status_code: Option<u16>,
-    /// The variable that keeps the output, too.
+    /// A variable in which the output is stored, too.
     pub(super) variable: Option<String>,
-    /// The way that a condition chose.
+    /// The branch that a condition chose.
     pub(super) branch: Option<bool>,
-    /// What was said to a model.
+    /// The question to a model and its answer, for the history.
     pub(super) exchange: Option<Exchange>,
 }
 
-/// What was said to a model, and its answer.
+/// A question to a model, and its answer.
 #[derive(Debug)]
 pub(super) struct Exchange {
     pub(super) question: String,
     pub(super) answer: String,
 }
 
-/// Why a node does not get done.
+/// Why a node did not complete.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// In the words that clients see.
+    /// The error message for clients.
     Failed(String),
-    /// Nobody listens any more.
+    /// The listener is gone.
     Gone,
 }
 
@@ -109,7 +109,7 @@ impl<'a> Given<'a> {
     }
 }
 
-/// Does what a node is there for.
+/// Executes a node.
 pub(super) async fn perform(work: &Work, given: &Given<'_>, out: &Emitter) -> Result<Done, Stop> {
     match work {
         Work::Start { variable } => {

@@ -1,4 +1,4 @@
-//! A run: through the nodes, breadth first, with a checkpoint after each.
+//! Executes the nodes of a workflow, breadth first, and stores a checkpoint after each.
 
 mod state;
 
@@ -19,50 +19,45 @@ use super::{
 };
 use crate::event::{self, Emitter, Event, Gone};
 
-/// A workflow with what it is given.
+/// One run of a workflow, with its input.
 #[derive(Clone, Debug)]
 pub struct WorkflowRun<'a> {
-    /// Which one.
     pub workflow_id: &'a str,
-    /// Its name.
     pub workflow_name: &'a str,
-    /// What is to be done.
     pub graph: &'a Graph,
-    /// This run of it.
+    /// The id of this run.
     pub execution_id: &'a str,
-    /// What it is given.
     pub input: &'a str,
     /// `provider:model` or a model's name; the default if there is none.
     pub model: Option<&'a str>,
-    /// Who runs it.
+    /// The account that is charged for the usage.
     pub user: Option<i64>,
-    /// How far it is; [`Checkpoint::default`] at the beginning. Its history may hold what was said
-    /// in a conversation before.
+    /// The progress; [`Checkpoint::default`] for a new run. Its history may contain earlier
+    /// messages of a conversation.
     pub checkpoint: Checkpoint,
-    /// Whether it goes on where it stopped.
+    /// Whether the run resumes from a checkpoint.
     pub resumed: bool,
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WorkflowOutcome {
-    /// It went through.
+    /// All nodes completed.
     Completed {
-        /// What came of it.
         output: Value,
     },
-    /// It stopped, and can be resumed.
+    /// A node failed; the run can be resumed.
     Failed {
-        /// The text of the last event.
+        /// The text of the last error event.
         error: String,
     },
-    /// It took longer than the host allows; it can be resumed.
+    /// The run exceeded the host's time limit; it can be resumed.
     TimedOut,
-    /// Another worker has it now.
+    /// Another worker has taken the run.
     Taken,
 }
 
-/// Runs a workflow and tells what happens, the last event included.
+/// Runs a workflow and emits all events, including the final `done`.
 pub async fn run_to_end(
     host: &Host,
     run: WorkflowRun<'_>,
@@ -74,9 +69,9 @@ pub async fn run_to_end(
     Ok(outcome)
 }
 
-/// Runs a workflow as a part of something larger: without the last event.
+/// Runs a workflow as a part of something larger: without the final `done` event.
 ///
-/// When nobody listens any more, the run is kept as failed, so that it can be resumed.
+/// When the listener is gone, the run is stored as failed, so that it can be resumed.
 pub async fn run(
     host: &Host,
     mut run: WorkflowRun<'_>,
@@ -92,7 +87,7 @@ pub async fn run(
             biased;
             () = out.gone() => Ok(Err(Halt::Gone)),
             ended = &mut walking => ended,
-            // While the last checkpoint is written, the lease may be gone because of it.
+            // Writing the last checkpoint releases the lease, so losing it is expected then.
             () = journal.taken() => {
                 let closing = walk.closing.load(Ordering::Relaxed);
                 if closing { walking.await } else { Ok(Err(Halt::Taken)) }
@@ -135,7 +130,7 @@ impl From<JournalError> for Halt {
     }
 }
 
-/// What stays the same while a run goes on.
+/// The constant data of a run.
 struct Walk<'a> {
     host: &'a Host,
     run: &'a WorkflowRun<'a>,
@@ -146,7 +141,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Goes through all nodes, and gives the last output.
+    /// Executes all nodes; returns the last output.
     async fn all(&self, state: &mut State) -> Result<Value, Halt> {
         self.begin(state).await?;
         while let Some(node) = state.next(self.run.graph) {
@@ -219,9 +214,9 @@ impl Walk<'_> {
         }
     }
 
-    /// Keeps how far the run came, and tells why it ends here.
+    /// Stores the progress of a run that ends early, and emits the reason.
     async fn halt(&self, halt: Halt, state: &State) -> Result<WorkflowOutcome, Gone> {
-        // What belongs to someone else is theirs to keep.
+        // The worker that has taken the run stores its checkpoints.
         if !matches!(halt, Halt::Taken)
             && let Err(error) = self.journal.save(ExecutionStatus::Failed, state.checkpoint()).await
         {

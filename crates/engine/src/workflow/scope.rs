@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use savoir_store::Checkpoint;
 use serde_json::{Map, Value};
 
-/// What a placeholder can stand for at one moment of a run.
+/// The values that placeholders can refer to at one point of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope<'a> {
     input: &'a str,
@@ -13,7 +13,7 @@ pub struct Scope<'a> {
     variables: &'a Map<String, Value>,
 }
 
-/// What was found.
+/// The value of a placeholder.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Found<'a> {
     /// The input of the workflow.
@@ -23,7 +23,7 @@ pub enum Found<'a> {
 }
 
 impl<'a> Scope<'a> {
-    /// The scope of an input, outputs by node, and variables.
+    /// Creates a scope from an input, outputs by node, and variables.
     pub fn new(
         input: &'a str,
         outputs: &'a Map<String, Value>,
@@ -32,7 +32,7 @@ impl<'a> Scope<'a> {
         Self { input, outputs, variables }
     }
 
-    /// The scope of a run that got this far.
+    /// Creates the scope of a run from its checkpoint.
     pub fn of(input: &'a str, checkpoint: &'a Checkpoint) -> Self {
         Self::new(input, &checkpoint.outputs, &checkpoint.variables)
     }
@@ -42,7 +42,7 @@ impl<'a> Scope<'a> {
         self.outputs.get(node)
     }
 
-    /// What a path stands for: `input`, a variable, `<node>.output`, or members of objects.
+    /// Resolves a path: `input`, a variable, `<node>.output`, or members of objects.
     pub fn find(&self, path: &str) -> Option<Found<'a>> {
         if let Some(found) = self.variable(path) {
             return Some(Found::Value(found));
@@ -73,7 +73,7 @@ fn member<'a>(value: &'a Value, members: Option<&str>) -> Option<&'a Value> {
 }
 
 impl<'a> Found<'a> {
-    /// It as a text: other values as JSON, null as nothing.
+    /// The value as text: strings unchanged, null as an empty text, other values as JSON.
     pub fn text(self) -> Cow<'a, str> {
         match self {
             Self::Text(text) => Cow::Borrowed(text),
@@ -82,7 +82,7 @@ impl<'a> Found<'a> {
     }
 }
 
-/// A value as a text: other values as JSON, null as nothing.
+/// A JSON value as text: strings unchanged, null as an empty text, other values as JSON.
 pub fn text_of(value: &Value) -> Cow<'_, str> {
     match value {
         Value::Null => Cow::Borrowed(""),

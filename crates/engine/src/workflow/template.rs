@@ -1,29 +1,29 @@
-//! Texts with placeholders: `{{path}}`.
+//! Inserts values into texts with placeholders: `{{path}}`.
 
 use thiserror::Error;
 
 use super::{limits, scope::Scope};
 
-/// A text with its values is longer than anything needs.
+/// The error for a text that is too long after values are inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("Text is longer than {} MiB with its values", limits::TEXT_BYTES >> 20)]
 pub struct TooLong;
 
-/// A part of a text.
+/// A part of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part<'a> {
-    /// Stays as it is.
+    /// Literal text.
     Text(&'a str),
     /// `{{path}}`
     Placeholder {
-        /// With the braces.
+        /// The placeholder with the braces.
         whole: &'a str,
-        /// Without.
+        /// The path without the braces.
         path: &'a str,
     },
 }
 
-/// Bytes that texts with their values may still take, all together.
+/// The number of bytes that all texts together may still take.
 #[derive(Debug)]
 pub(crate) struct Room(usize);
 
@@ -34,7 +34,7 @@ impl Default for Room {
 }
 
 impl Room {
-    /// Takes what a text needs.
+    /// Subtracts the length of a text; fails if there is not enough room.
     pub(crate) fn take(&mut self, text: &str) -> Result<(), TooLong> {
         self.0 = self.0.checked_sub(text.len()).ok_or(TooLong)?;
         Ok(())

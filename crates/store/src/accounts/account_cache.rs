@@ -1,9 +1,9 @@
 //! Caches accounts until one changes.
 //!
-//! Every request asks whose it is. Where the database is a file, all processes see the folder that it
-//! lies in: a second file there is touched after each change of an account and before the change is
-//! acknowledged. Who finds that file as it was may use what it read before. A database on a server is
-//! asked each time.
+//! Every request asks whose it is. Where the database is a file, all processes see the folder that
+//! it lies in: a second file there is touched after each change of an account and before the change
+//! is acknowledged. Who finds that file as it was may use what it read before. A database on a
+//! server is asked each time.
 
 use std::{
     collections::HashMap,
@@ -32,7 +32,8 @@ pub(super) struct CachedAccount {
     pub(super) token: Option<ApiToken>,
 }
 
-/// How accounts look from outside: as long as it stays the same, nothing was taken away from anybody.
+/// How accounts look from outside: as long as it stays the same, nothing was taken away from
+/// anybody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccountsVersion(FileStamp);
 
@@ -89,8 +90,8 @@ impl AccountCache {
         Ok(answer)
     }
 
-    /// To be called after every change of an account or a token that was committed, and after one that
-    /// found nothing to change: it may be the second try of one that was not acknowledged.
+    /// To be called after every change of an account or a token that was committed, and after one
+    /// that found nothing to change: it may be the second try of one that was not acknowledged.
     pub(crate) async fn forget(&self) -> Result<(), StoreError> {
         let Some(file) = self.file.clone() else { return Ok(()) };
         on_a_thread(move || touch(&file)).await

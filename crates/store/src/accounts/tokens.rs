@@ -1,5 +1,5 @@
-//! Tokens of programs. What becomes of one that may do something in the registry is in the registry's
-//! log, in the same transaction.
+//! Tokens of programs. What becomes of one that may do something in the registry is in the
+//! registry's log, in the same transaction.
 
 use std::time::Duration;
 

@@ -187,9 +187,9 @@ impl Knowledge<'_> {
         .count(0)
     }
 
-    /// Takes a task that waits, or whose worker died; for `lease`, unless it is renewed. Those whose
-    /// knowledge bases it is for take turns, so that nobody waits for all documents of another; of one
-    /// person's, the oldest is first.
+    /// Takes a task that waits, or whose worker died; for `lease`, unless it is renewed. Those
+    /// whose knowledge bases it is for take turns, so that nobody waits for all documents of
+    /// another; of one person's, the oldest is first.
     pub async fn claim_task(
         &self,
         worker: &str,

@@ -112,7 +112,8 @@ pub struct Actor {
 }
 
 impl Actor {
-    /// Who runs the program on the machine of the registry. They own nothing, and may do everything.
+    /// Who runs the program on the machine of the registry. They own nothing, and may do
+    /// everything.
     pub fn operator() -> Self {
         Self { account: None, token: None, admin: true, grants: None }
     }

@@ -27,8 +27,8 @@ const MAX_APPEALS_PER_DAY: u64 = 20;
 /// How the settings begin that say which bytes were cleared.
 const CLEARED_SETTING_PREFIX: &str = "registry.cleared.";
 
-/// What the setting is called that says that bytes were cleared for a package. Older programs cleared
-/// them for no package in particular.
+/// What the setting is called that says that bytes were cleared for a package. Older programs
+/// cleared them for no package in particular.
 pub(super) fn setting(sha256: &str, package: Option<&PackageName>) -> String {
     match package {
         Some(package) => format!("{CLEARED_SETTING_PREFIX}{sha256}/{}", package.id()),
@@ -63,8 +63,8 @@ impl Registry<'_> {
     }
 
     /// Notes for the administrators why somebody thinks that a scan is wrong: of a version that was
-    /// published, or of bytes that were refused. Whoever has a package may speak for it; if nobody has
-    /// it, everybody with an account may.
+    /// published, or of bytes that were refused. Whoever has a package may speak for it; if nobody
+    /// has it, everybody with an account may.
     pub async fn appeal(
         &self,
         actor: &Actor,
@@ -95,9 +95,9 @@ impl Registry<'_> {
         Ok(work.commit().await?)
     }
 
-    /// Lets bytes be published as versions of a package although a scan says that they should not be:
-    /// of this one, or of the one for which somebody appealed. For administrators, who have looked at
-    /// them. Tells the package.
+    /// Lets bytes be published as versions of a package although a scan says that they should not
+    /// be: of this one, or of the one for which somebody appealed. For administrators, who have
+    /// looked at them. Tells the package.
     pub async fn clear(
         &self,
         actor: &Actor,
@@ -209,8 +209,8 @@ pub(super) async fn why_cleared(
     Ok(Some(why).filter(|_| counts))
 }
 
-/// Whether a package is among those that had appealed when bytes were cleared for nobody in particular.
-/// If none had, it was for all.
+/// Whether a package is among those that had appealed when bytes were cleared for nobody in
+/// particular. If none had, it was for all.
 async fn was_meant(
     connection: &mut AnyConnection,
     sha256: &str,

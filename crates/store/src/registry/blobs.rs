@@ -1,7 +1,8 @@
 //! The bytes of artefacts, stored by digest.
 //!
 //! They are written before the rows that refer to them, so that no row ever refers to nothing. What
-//! no row refers to is swept away later, unless a publish claims it that may be about to refer to it.
+//! no row refers to is swept away later, unless a publish claims it that may be about to refer to
+//! it.
 
 use std::time::Duration;
 
@@ -109,8 +110,8 @@ impl Registry<'_> {
         self.storage.get_range(&key(digest), range).await
     }
 
-    /// An address at which everybody gets the bytes from the storage itself for some time; none if it
-    /// has no such addresses.
+    /// An address at which everybody gets the bytes from the storage itself for some time; none if
+    /// it has no such addresses.
     pub async fn blob_link(
         &self,
         digest: &str,
@@ -122,9 +123,9 @@ impl Registry<'_> {
         self.storage.link(&key(digest), lasts).await
     }
 
-    /// Removes blobs that nothing refers to and nobody claims, if they were written long enough ago.
-    /// Returns how many. It is refused while another process sweeps or imports, and where another
-    /// database keeps its blobs in the same storage, whose rows nobody sees here.
+    /// Removes blobs that nothing refers to and nobody claims, if they were written long enough
+    /// ago. Returns how many. It is refused while another process sweeps or imports, and where
+    /// another database keeps its blobs in the same storage, whose rows nobody sees here.
     pub async fn sweep(&self, older_than: Duration) -> Result<u64, RegistryError> {
         self.must_be_alone().await?;
         let (leases, holder) = (self.database.leases(), new_id());

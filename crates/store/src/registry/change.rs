@@ -1,4 +1,4 @@
-//! Changes of published versions: yank, deprecate, withdraw, rescan. The bytes never change.
+//! Changes published versions: yank, deprecate, withdraw, rescan. The bytes never change.
 
 use savoir_skill::permission::Tier;
 use semver::Version;
@@ -21,7 +21,7 @@ use crate::{
 };
 
 const MAX_MESSAGE_BYTES: usize = 4096;
-/// Where a report tells what an administrator decided about a version, and about its bytes.
+/// Fields of a scan report for an administrator's decision about a version, and about its bytes.
 pub(super) const JUDGED_KEY: &str = "judged";
 const CLEARED_KEY: &str = "cleared";
 
@@ -34,7 +34,7 @@ pub(super) fn check(message: Option<&str>) -> Result<(), RegistryError> {
 }
 
 impl RegistryTransaction {
-    /// Makes of what a scan found what administrators made of it.
+    /// Applies earlier decisions of administrators to a new scan result.
     async fn let_stand(
         &mut self,
         package: &PackageName,
@@ -58,7 +58,8 @@ impl RegistryTransaction {
         }
         let before = known.as_ref().and_then(|known| known.get(CLEARED_KEY)?.as_str());
         let why = match before {
-            // What was published stays, also if nobody may publish the same bytes any more.
+            // A version that was cleared stays available, even if its bytes could no longer be
+            // published.
             Some(why) => Some(why.to_owned()),
             None if scan.verdict == ScanVerdict::Block => {
                 why_cleared(self.connection(), &row.text(1)?, package).await?
@@ -74,7 +75,7 @@ impl RegistryTransaction {
         Ok(())
     }
 
-    /// Refuses a version that is not there, or was withdrawn.
+    /// Fails if a version does not exist, or was withdrawn.
     pub(super) async fn must_be_live(
         &mut self,
         package: &PackageName,
@@ -97,7 +98,7 @@ impl RegistryTransaction {
         }
     }
 
-    /// Ends a change of a package.
+    /// Updates the index, writes the log entry and commits.
     pub(super) async fn done(
         mut self,
         actor: &Actor,
@@ -112,7 +113,7 @@ impl RegistryTransaction {
 }
 
 impl Registry<'_> {
-    /// Begins what those do who publish.
+    /// Starts a transaction for an actor who may publish the package.
     async fn as_publisher(
         &self,
         actor: &Actor,
@@ -125,8 +126,8 @@ impl Registry<'_> {
         Ok(work)
     }
 
-    /// Changes a version that is there, by a statement whose last two values are its package and its
-    /// place in it; false if nothing changed.
+    /// Changes a version that is not withdrawn, by a statement whose last two parameters are the
+    /// package and the sort key; returns false if nothing changed.
     async fn change_live(
         &self,
         actor: &Actor,
@@ -144,7 +145,8 @@ impl Registry<'_> {
         Ok(true)
     }
 
-    /// Leaves a version only to those who have it already; false if it was so.
+    /// Yanks a version: existing installs keep working, new installs skip it. Returns false if it
+    /// was yanked already.
     pub async fn yank(
         &self,
         actor: &Actor,
@@ -160,7 +162,7 @@ impl Registry<'_> {
         self.change_live(actor, (package, version), statement, deed).await
     }
 
-    /// Gives a version to everybody again; false if it was so.
+    /// Reverts a yank; returns false if the version was not yanked.
     pub async fn unyank(
         &self,
         actor: &Actor,
@@ -178,7 +180,7 @@ impl Registry<'_> {
         .await
     }
 
-    /// Says what users of a version should know, or of all versions; `None` takes it back.
+    /// Sets the deprecation message of a version, or of the whole package; `None` removes it.
     pub async fn deprecate(
         &self,
         actor: &Actor,
@@ -203,8 +205,8 @@ impl Registry<'_> {
         work.done(actor, package, deed.package(package)).await
     }
 
-    /// Takes a version away, with what is known of it. Its number stays taken for ever; its bytes are
-    /// swept away later. For administrators: others yank.
+    /// Removes a version and its metadata. The number can never be used again; the bytes are
+    /// deleted later by garbage collection. Only for administrators; others yank.
     pub async fn withdraw(
         &self,
         actor: &Actor,
@@ -246,8 +248,9 @@ impl Registry<'_> {
         work.done(actor, package, deed).await
     }
 
-    /// Takes the number of a version that was taken down elsewhere and was never here, so that nothing
-    /// else gets it; false if there is or was such a version. For administrators.
+    /// Reserves the number of a version that another registry removed and that was never here, so
+    /// that it cannot be used; returns false if the version exists or existed. Only for
+    /// administrators.
     pub async fn withdraw_unseen(
         &self,
         actor: &Actor,
@@ -283,10 +286,9 @@ impl Registry<'_> {
         Ok(true)
     }
 
-    /// Keeps what a scan found, and tells what tier the version has now, and what stands: a scan finds,
-    /// and what an administrator decided stays, also if that was while it was scanned. For
-    /// administrators, for the registry's own scanner, and for those who publish, if they asked the
-    /// scanner.
+    /// Stores a scan result; returns the resulting tier and the stored result. A decision of an
+    /// administrator overrides the scan, even if it was made during the scan. For administrators,
+    /// for the registry's own scanner, and for publishers who asked for a scan.
     pub async fn set_scan(
         &self,
         actor: &Actor,
@@ -334,7 +336,7 @@ impl Registry<'_> {
         Ok((tier, scan))
     }
 
-    /// The versions that were published and not scanned yet, by package, at most `limit`.
+    /// The versions that are not scanned yet, by package, at most `limit`.
     pub async fn unscanned(
         &self,
         limit: u64,

@@ -1,5 +1,5 @@
-//! How often versions were downloaded. Counted in memory and added up now and then: a number that is
-//! a little too small costs nobody anything.
+//! How often versions were downloaded. Counted in memory and added up now and then: a number that
+//! is a little too small costs nobody anything.
 
 use std::{
     collections::HashMap,

@@ -268,15 +268,15 @@ impl PackageVersion {
         blocked.then(|| why_blocked(&scan.report).unwrap_or_else(|| SCAN_BLOCKS_MESSAGE.to_owned()))
     }
 
-    /// How far it is trusted: never more than it claims, if it claims anything, and never more than is
-    /// attested.
+    /// How far it is trusted: never more than it claims, if it claims anything, and never more than
+    /// is attested.
     pub fn tier(&self) -> Tier {
         self.claimed.map_or(self.attested, |claimed| effective(claimed, self.attested))
     }
 }
 
-/// What a scan and signatures earn a version. Both a publisher and an auditor must stand for what is
-/// verified; the auditor is the person whom a scan that is in doubt asks for.
+/// What a scan and signatures earn a version. Both a publisher and an auditor must stand for what
+/// is verified; the auditor is the person whom a scan that is in doubt asks for.
 pub(super) fn attested(verdict: Option<ScanVerdict>, publisher: bool, auditor: bool) -> Tier {
     match (verdict, publisher, auditor) {
         (Some(ScanVerdict::Allow | ScanVerdict::Review), true, true) => Tier::Verified,

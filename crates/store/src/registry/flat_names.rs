@@ -1,7 +1,8 @@
 //! Flat names of packages, for tools without namespaces.
 //!
 //! `acme/racer` is `acme-racer` there, and so would `acme-racer` be, or `racer` of somebody else's
-//! `acme`. Whoever is first has it: nobody publishes under a name by which another package is known.
+//! `acme`. Whoever is first has it: nobody publishes under a name by which another package is
+//! known.
 
 use semver::Version;
 
@@ -34,8 +35,8 @@ fn rooms(short: &str) -> Vec<String> {
 }
 
 impl Registry<'_> {
-    /// The package that is known by a short name, and the version of it that is meant when none is named.
-    /// Where an import brought several, that of a namespace has it.
+    /// The package that is known by a short name, and the version of it that is meant when none is
+    /// named. Where an import brought several, that of a namespace has it.
     pub async fn by_short_name(
         &self,
         short: &str,
@@ -61,8 +62,8 @@ fn sharing(short: &str) -> Vec<String> {
 }
 
 impl RegistryTransaction {
-    /// Refuses a new package if another one is known by its short name, or was, or if the namespace of
-    /// others would have such names.
+    /// Refuses a new package if another one is known by its short name, or was, or if the namespace
+    /// of others would have such names.
     pub(super) async fn must_be_unlike(
         &mut self,
         actor: &Actor,

@@ -26,54 +26,54 @@ use crate::{
 
 /// How many packages are inserted together.
 const BATCH_SIZE: usize = 1000;
-/// How long the lock of an import holds that says nothing. Blobs are not swept meanwhile; whoever
-/// died with it keeps the next one waiting so long.
+/// The term of the lease of an import. Blobs are not garbage-collected while it is valid; after a
+/// crash, the next import waits until it expires.
 const LEASE_DURATION: Duration = Duration::from_mins(5);
 
-/// An import that is under way. Nothing of it is seen before it is finished, and nothing stays if it
-/// is dropped. In SQLite nobody else can write meanwhile.
+/// A running import. Its changes are invisible until it is finished, and discarded if it is
+/// dropped. In SQLite, nobody else can write during the import.
 #[derive(Debug)]
 pub struct Import<'a> {
     registry: Registry<'a>,
     actor: Actor,
     work: RegistryTransaction,
-    /// None in SQLite, where nobody can sweep while the import writes.
+    /// None in SQLite, where garbage collection cannot run while the import writes.
     lease: Option<Lease>,
     /// Whether the registry was empty.
     fresh: bool,
-    /// The numbers of accounts here; none yet if the records name no accounts.
+    /// The ids of accounts here by their ids in the records; none if the records name no accounts.
     accounts: Option<HashMap<i64, i64>>,
-    /// With what accounts are made that are not here; none are without it.
+    /// The password hash for accounts that are created; without it, none are created.
     password_hash: Option<String>,
-    /// Accounts that were here before, and whether they may get what the records say.
+    /// Accounts that existed before, and whether they may get what the records assign to them.
     before: ExistingAccounts,
-    /// Holdings that were there before, which an import does not change.
+    /// Holdings that existed before, which an import does not change.
     old: HashSet<String>,
-    /// Withdrawn versions of which the records do not tell what they were: package and version.
+    /// Withdrawn versions whose digests are not in the records: package and version.
     unknown: HashSet<(String, String)>,
     /// The packages that were added.
     added: Vec<String>,
-    /// What the log says of namespaces and members.
+    /// Log events about namespaces and members.
     deeds: Vec<NewAuditEvent>,
-    /// Whether the records have a log that counts here.
+    /// Whether the records contain a log that is imported.
     has_log: bool,
     waiting: Vec<Record>,
     done: Imported,
 }
 
-/// Accounts of a restore that were here before it.
+/// Accounts that existed before a restore.
 #[derive(Debug, Default)]
 struct ExistingAccounts {
-    /// Whether somebody said that they are the same people.
+    /// Whether the operator confirmed that they belong to the same people.
     trusted: bool,
-    /// Their numbers, and their addresses.
+    /// Email addresses by account id.
     emails: HashMap<i64, String>,
-    /// The addresses of those that would get something.
+    /// The email addresses of accounts that would get something.
     heirs: BTreeSet<String>,
 }
 
 impl ExistingAccounts {
-    /// Notes that an account gets something.
+    /// Records that an account gets something.
     fn inherits(&mut self, account: Option<i64>) {
         if let Some(email) = account.and_then(|account| self.emails.get(&account)) {
             self.heirs.insert(email.clone());
@@ -81,25 +81,26 @@ impl ExistingAccounts {
     }
 }
 
-/// What an import did.
+/// The result of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
-    /// How many packages were added.
+    /// Number of packages that were added.
     pub packages: u64,
-    /// How many versions they have.
+    /// Number of versions of these packages.
     pub versions: u64,
-    /// Packages that were there before, and stayed as they were.
+    /// Packages that existed before, and were not changed.
     pub skipped: Vec<PackageName>,
-    /// How many other records were left out: of people who have no account here, of holdings that
-    /// were there before, or of the log, if something was here before.
+    /// Number of other records that were skipped: of people without an account here, of holdings
+    /// that existed before, or of the log, if the registry was not empty.
     pub left_out: u64,
-    /// The addresses whose accounts were made.
+    /// The email addresses of the accounts that were created.
     pub accounts: Vec<String>,
-    /// Those among them that are administrators.
+    /// The created accounts that are administrators.
     pub administrators: Vec<String>,
-    /// The addresses of administrators whose accounts were here, and are no administrators.
+    /// The email addresses of administrators in the records whose accounts existed here and are not
+    /// administrators.
     pub not_administrators: Vec<String>,
-    /// The number of the last change.
+    /// The sequence number of the last change.
     pub seq: u64,
 }
 
@@ -110,8 +111,8 @@ impl std::fmt::Debug for RegistryTransaction {
 }
 
 impl<'a> Registry<'a> {
-    /// Begins an import. The bytes that versions refer to are there already, or are given to
-    /// [`Self::put_blob`] before it is finished. For administrators.
+    /// Starts an import. The blobs of versions must exist, or be passed to [`Self::put_blob`]
+    /// before it is finished. Only for administrators.
     pub async fn import(&self, actor: &Actor) -> Result<Import<'a>, RegistryError> {
         actor.must_be_admin()?;
         self.mark().await?;
@@ -197,8 +198,8 @@ impl Import<'_> {
         self.renew().await
     }
 
-    /// Takes what was pushed so far, and refuses it if it brings back what was taken down here, or if
-    /// accounts that were here would get something of it.
+    /// Applies the records that were pushed so far; fails if they restore content that was taken
+    /// down here, or if accounts that existed before would get something from them.
     pub async fn settle(&mut self) -> Result<(), RegistryError> {
         self.flush().await?;
         self.must_be_allowed().await?;
@@ -298,7 +299,8 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Makes an account that was deleted: it gives the log a number, and nobody else ever gets that.
+    /// Makes an account that was deleted: it gives the log a number, and nobody else ever gets
+    /// that.
     async fn bury(&mut self, email: &str) -> Result<Option<i64>, RegistryError> {
         if !self.fresh || self.password_hash.is_none() {
             return Ok(None);

@@ -1,7 +1,7 @@
-//! The package index that lists and resolvers read, stored in the row of a package.
+//! Builds the package index that lists and resolvers read, stored in the row of a package.
 //!
-//! The index of a package is a line of JSON for each version, the highest first. It is renewed in the
-//! transaction that changes a version, so that it is served by looking at one row.
+//! The index of a package is a line of JSON for each version, the highest first. It is updated in
+//! the transaction that changes a version, so that serving it reads one row.
 
 use savoir_skill::{
     digest::sha256_hex,
@@ -21,14 +21,14 @@ use crate::{
     sql::{Row, Value, insert_rows, sql},
 };
 
-/// The setting that says how far [`renew_withdrawn`] came: the last package, or all.
+/// The setting that stores the progress of [`renew_withdrawn`]: the last package, or all.
 const RENEWED_SETTING: &str = "registry.renewed";
-/// No package is called so.
+/// The value for "all"; no package has this name.
 const ALL_PACKAGES: &str = "all";
-/// Packages that are renewed in one transaction.
+/// Packages that are updated in one transaction.
 const RENEW_BATCH: u64 = 100;
 
-/// The part of a line that never changes, as it is kept with the version.
+/// The part of a line that never changes, stored with the version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct VersionEntry {
     pub(super) version: String,
@@ -50,64 +50,64 @@ impl VersionEntry {
     }
 }
 
-/// One line of the index of a package: what a resolver must know of a version.
+/// One line of the index of a package: the data of a version that a resolver needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IndexLine {
-    /// Of which package.
+    /// The name of the package.
     pub name: String,
     /// The version.
     pub version: String,
-    /// What a lock holds it to.
+    /// The hash that lockfiles pin.
     pub integrity: String,
-    /// SHA-256 of its artefact, in hexadecimal digits.
+    /// SHA-256 of the archive, in hexadecimal digits.
     pub sha256: String,
-    /// The size of its artefact, in bytes.
+    /// The size of the archive in bytes.
     pub size: u64,
-    /// What its artefact is called.
+    /// The file name of the archive.
     pub filename: String,
-    /// The skills that it needs, as `name@range`.
+    /// The skills that this version depends on, as `name@range`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dependencies: Vec<String>,
-    /// What it asks for.
+    /// The permissions that the skill declares.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub permissions: Vec<String>,
-    /// The tools that it brings.
+    /// The tools of the skill.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
-    /// When it was published, as RFC 3339.
+    /// The time of publication, RFC 3339.
     pub published_at: String,
-    /// How far the registry trusts it, and no further than it claims.
+    /// The effective tier: the attested one, but at most the claimed one.
     pub tier: String,
-    /// The tier that it claims.
+    /// The tier that the publisher claims.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claimed: Option<String>,
-    /// The tier that its scan and its signatures earned it.
+    /// The tier that scan and signatures attest.
     pub attested: String,
-    /// For whom a registered key signed it.
+    /// The owner whose registered key signed the version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signer: Option<String>,
-    /// Whether it is only for those who have it already.
+    /// Whether the version is yanked: existing installs keep working, new installs skip it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub yanked: bool,
-    /// Why, if who yanked it said so.
+    /// The reason of the yank, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub yanked_reason: Option<String>,
-    /// What its users should know.
+    /// The deprecation message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<String>,
 }
 
-/// What the index tells of a version that was taken down: those who have it must hear of it. It has no
-/// digests, so that whoever does not know such lines passes it over.
+/// The index line of a withdrawn version, so that users who installed it can be warned. It has no
+/// digests, so that clients that do not know such lines skip it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GoneLine {
-    /// Of which package.
+    /// The name of the package.
     pub name: String,
     /// The version.
     pub version: String,
-    /// Always so.
+    /// Always true.
     pub withdrawn: bool,
-    /// Why, as the one who did it put it.
+    /// The reason that the administrator wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withdrawn_reason: Option<String>,
 }
@@ -130,7 +130,7 @@ impl WithdrawnVersion {
     }
 }
 
-/// A version that was not withdrawn, as far as the row of its package depends on it.
+/// The data of a version that is not withdrawn, from which the row of its package is computed.
 #[derive(Clone, Debug)]
 pub(super) struct LiveVersion {
     pub(super) version: Version,
@@ -143,8 +143,9 @@ pub(super) struct LiveVersion {
 }
 
 impl LiveVersion {
-    /// Reads `version, entry, claimed, attested, yanked_at, deprecated, verdict, yanked_why`, and the
-    /// report of a scan that blocks. What a scan blocks is chosen by nobody anew, as if it were yanked.
+    /// Reads the columns `version, entry, claimed, attested, yanked_at, deprecated, verdict,
+    /// yanked_why`, and the report of a scan that blocks. A blocked version is treated as yanked,
+    /// so that new installs skip it.
     fn read(row: &Row) -> Result<Self, StoreError> {
         let entry = row.text(1)?;
         let blocked = row.maybe_text(6)?.as_deref() == Some(ScanVerdict::Block.as_str());
@@ -159,7 +160,7 @@ impl LiveVersion {
             claimed: row.maybe_number(2)?.map(read_tier).transpose()?,
             attested: read_tier(row.number(3)?)?,
             yanked: row.maybe_number(4)?.is_some() || blocked,
-            // Nobody hides it behind a reason of their own.
+            // The reason of the block takes precedence over the publisher's own reason.
             yanked_why: report.as_ref().filter(|_| blocked).and_then(why_blocked).or(said),
             deprecated: row.maybe_text(5)?,
         })
@@ -168,7 +169,7 @@ impl LiveVersion {
     fn line(&self, package: &PackageName, deprecated: Option<&str>) -> IndexLine {
         let entry = self.entry.clone();
         let tier = self.claimed.map_or(self.attested, |claimed| effective(claimed, self.attested));
-        // Nothing is attested without a publisher's key.
+        // A tier above experimental is only attested with a publisher's key.
         let signed = self.attested != Tier::Experimental;
         IndexLine {
             name: package.to_string(),
@@ -192,20 +193,20 @@ impl LiveVersion {
     }
 }
 
-/// Why nobody is given a version any more: as an administrator put it, or what a scan came to.
+/// Why a version is blocked: the reason of an administrator, or the summary of the scan.
 pub(super) fn why_blocked(report: &serde_json::Value) -> Option<String> {
     let said = [&report["judged"]["reason"], &report["summary"]];
     said.into_iter().find_map(|said| said.as_str()).map(ToOwned::to_owned)
 }
 
-/// The version that is meant when none is named: the highest release that was not yanked, or the
-/// highest pre-release if there is no release. `versions` has the highest first.
+/// The version that is installed when none is named: the highest release that is not yanked, or the
+/// highest pre-release if there is no release. `versions` must be sorted, the highest first.
 pub(super) fn latest(versions: &[LiveVersion]) -> Option<&LiveVersion> {
     let good = || versions.iter().filter(|version| !version.yanked);
     good().find(|live| live.version.pre.is_empty()).or_else(|| good().next())
 }
 
-/// The index of a package, and the tag that changes with it.
+/// The index of a package, and an entity tag that changes with it.
 pub(super) fn index_text(
     package: &PackageName,
     versions: &[LiveVersion],
@@ -230,7 +231,7 @@ pub(super) fn index_text(
     (text, tag)
 }
 
-/// Tags as they are searched: each once, sorted.
+/// The tags for the search: sorted, without duplicates.
 pub(super) fn tags(facts: &VersionFacts) -> Vec<String> {
     let mut tags: Vec<String> = facts.tags.iter().map(|tag| tag.trim().to_owned()).collect();
     tags.sort_unstable();
@@ -267,7 +268,7 @@ async fn gone_versions(
     rows.iter().map(gone).collect()
 }
 
-/// Renews the row of a package from its versions. The caller has locked the row.
+/// Updates the row of a package from its versions. The caller has locked the row.
 pub(super) async fn renew(
     connection: &mut AnyConnection,
     package: &PackageName,
@@ -311,8 +312,8 @@ pub(super) async fn renew(
     put_tags(connection, &id, tags, now).await
 }
 
-/// Renews, once, the indexes of packages of which versions were withdrawn: older programs left them out.
-/// Several processes may do it at once; each goes on where another one ended.
+/// Updates, once, the indexes of packages with withdrawn versions, which older releases left out.
+/// Several processes may do it concurrently; each continues where another one stopped.
 pub(crate) async fn renew_withdrawn(database: &Database) -> Result<(), StoreError> {
     while database.settings().get(RENEWED_SETTING).await?.as_deref() != Some(ALL_PACKAGES) {
         let (transaction, kind) = (database.begin().await?, database.kind());
@@ -322,7 +323,7 @@ pub(crate) async fn renew_withdrawn(database: &Database) -> Result<(), StoreErro
 }
 
 async fn renew_some(mut work: RegistryTransaction) -> Result<(), StoreError> {
-    // Others wait here.
+    // Other processes wait for this row lock.
     let row = sql("INSERT INTO settings (name, value) VALUES ($1, '')
          ON CONFLICT (name) DO UPDATE SET value = settings.value RETURNING value");
     let after = row.text(RENEWED_SETTING).one(work.connection()).await?.text(0)?;
@@ -339,7 +340,7 @@ async fn renew_some(mut work: RegistryTransaction) -> Result<(), StoreError> {
     for row in &rows {
         last = row.text(0)?;
         match renew_text(&mut work, &last).await {
-            // It is told whenever somebody asks for it, and no reason not to start.
+            // A damaged row is reported when it is requested; it must not prevent the start.
             Err(error @ StoreError::Damaged { .. }) => {
                 tracing::warn!(package = last, %error, "an index could not be renewed");
             }
@@ -354,7 +355,7 @@ async fn renew_some(mut work: RegistryTransaction) -> Result<(), StoreError> {
     work.commit().await
 }
 
-/// Renews the text of the index of a package, and nothing else: nobody changed the package.
+/// Updates only the index text of a package, not its change time.
 async fn renew_text(work: &mut RegistryTransaction, id: &str) -> Result<(), StoreError> {
     let row = work.locking("SELECT deprecated FROM packages WHERE id = $1", RowLock::Alone);
     let Some(row) = row.text(id).optional(work.connection()).await? else { return Ok(()) };
@@ -371,7 +372,7 @@ async fn renew_text(work: &mut RegistryTransaction, id: &str) -> Result<(), Stor
         .map(drop)
 }
 
-/// Renews the tags of a package, or only their time.
+/// Updates the tags of a package, or only their time.
 async fn put_tags(
     connection: &mut AnyConnection,
     id: &str,

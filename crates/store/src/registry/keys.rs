@@ -55,7 +55,8 @@ pub struct RegistryKey {
     pub proved: bool,
 }
 
-/// Reads `holding, key_id, public_key, label, account, added_at, revoked_at, revoked_why, proved_at`.
+/// Reads `holding, key_id, public_key, label, account, added_at, revoked_at, revoked_why,
+/// proved_at`.
 fn key(row: &Row) -> Result<RegistryKey, StoreError> {
     let why = row.maybe_text(7)?.unwrap_or_default();
     Ok(RegistryKey {
@@ -123,9 +124,9 @@ impl RegistryTransaction {
         })
     }
 
-    /// Notes of a key that is registered that who registers it again has shown that they have it; false if
-    /// nothing is new. One that ended because somebody else had shown it is good again: several people
-    /// may have one key.
+    /// Notes of a key that is registered that who registers it again has shown that they have it;
+    /// false if nothing is new. One that ended because somebody else had shown it is good again:
+    /// several people may have one key.
     async fn prove(&mut self, new: &NewKey<'_>, now: Timestamp) -> Result<bool, RegistryError> {
         if !new.proved {
             return Ok(false);
@@ -233,7 +234,8 @@ impl Registry<'_> {
         let key = (new.holding, new.key_id);
         deeds.extend(work.count_earlier(actor, key, now).await?);
         note(work.connection(), actor, now, deeds).await?;
-        // Looked at last: whoever registers the same key elsewhere at once waits for the number above.
+        // Looked at last: whoever registers the same key elsewhere at once waits for the number
+        // above.
         must_be_free(work.connection(), actor, &new).await?;
         Ok(work.commit().await?)
     }
@@ -249,8 +251,8 @@ impl Registry<'_> {
         rows.iter().map(key).collect()
     }
 
-    /// Revokes a key for good, and lowers every version that it vouched for, all at once. Returns how
-    /// many versions it had signed.
+    /// Revokes a key for good, and lowers every version that it vouched for, all at once. Returns
+    /// how many versions it had signed.
     pub async fn revoke_key(
         &self,
         actor: &Actor,
@@ -290,8 +292,8 @@ async fn must_own_keys(
     must_be(connection, actor, holding, TeamRole::Owner).await
 }
 
-/// The holdings for which somebody registered a key who never showed that they have it, if who registers
-/// it now has.
+/// The holdings for which somebody registered a key who never showed that they have it, if who
+/// registers it now has.
 async fn displaced(
     connection: &mut AnyConnection,
     actor: &Actor,
@@ -318,10 +320,10 @@ async fn displaced(
     Ok(displaced)
 }
 
-/// Refuses a key that others have registered: what they signed would count as signed for this holding.
-/// Whoever shows that they have it has it, and among those who do not, the first; an administrator who
-/// finds that it was the wrong one revokes it there, and registers it here. Auditors and publishers never
-/// share one, or nobody could tell for whom it signs.
+/// Refuses a key that others have registered: what they signed would count as signed for this
+/// holding. Whoever shows that they have it has it, and among those who do not, the first; an
+/// administrator who finds that it was the wrong one revokes it there, and registers it here.
+/// Auditors and publishers never share one, or nobody could tell for whom it signs.
 async fn must_be_free(
     connection: &mut AnyConnection,
     actor: &Actor,

@@ -99,8 +99,8 @@ pub enum Order {
     /// By namespace and name.
     #[default]
     Name,
-    /// Those that changed longest ago first, since a time: one that changes while somebody reads comes
-    /// again at the end, so that nothing is missed.
+    /// Those that changed longest ago first, since a time: one that changes while somebody reads
+    /// comes again at the end, so that nothing is missed.
     Updated {
         /// What changed earlier is left out.
         since: Option<Timestamp>,
@@ -231,8 +231,8 @@ fn query(
     Ok(query)
 }
 
-/// Leaves names out. With a tag both tables are told: PostgreSQL does not see that what holds for the
-/// one holds for the other, and would read the other from its beginning.
+/// Leaves names out. With a tag both tables are told: PostgreSQL does not see that what holds for
+/// the one holds for the other, and would read the other from its beginning.
 fn bound(query: &mut SqlBuilder, filter: &Filter, sign: &str, name: &str) {
     query.and(&format!("p.id {sign}"), Value::Text(name.to_owned()));
     if filter.tag.is_some() {

@@ -1,8 +1,8 @@
-//! The audit log: every change, with its number.
+//! Writes and reads the audit log: every change of the registry, with a sequence number.
 //!
-//! Numbers have no gaps, and are seen in their order. In PostgreSQL two transactions may commit in
+//! Numbers have no gaps, and become visible in order. In PostgreSQL two transactions may commit in
 //! another order than they took their numbers; here the number comes from a row that stays locked
-//! until its transaction is over, and is taken last, so that others wait for a moment only.
+//! until its transaction ends. It is taken last, so that others wait only for a moment.
 
 use semver::Version;
 use serde_json::{Value as Json, json};
@@ -17,7 +17,7 @@ use crate::{
     sql::{Row, SqlBuilder, Value, damaged, insert_rows, sql},
 };
 
-/// The most that one answer has.
+/// Maximum number of entries in one answer.
 const MAX_PAGE_SIZE: u64 = 1000;
 
 macro_rules! acts {
@@ -31,7 +31,7 @@ macro_rules! acts {
         impl AuditAction {
             const ALL: &[Self] = &[$(Self::$variant),+];
 
-            /// The word that programs read.
+            /// The name in the API and the database.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
             }
@@ -42,77 +42,76 @@ macro_rules! acts {
 acts! {
     /// A version was published.
     Published = "published",
-    /// A version is only for those who have it already.
+    /// A version was yanked: existing installs keep working, new installs skip it.
     Yanked = "yanked",
-    /// A version is for everybody again.
+    /// The yank of a version was reverted.
     Unyanked = "unyanked",
     /// The message to users of a version, or of a package, was changed.
     Deprecated = "deprecated",
-    /// A version was taken away.
+    /// An administrator removed a version.
     Withdrawn = "withdrawn",
     /// A version was scanned.
     Scanned = "scanned",
-    /// An administrator decided about a version, whatever a scan found.
+    /// An administrator decided about a version, overriding the scan.
     Judged = "judged",
     /// A version got a signature.
     Signed = "signed",
     /// A version lost a signature, because its key was revoked.
     Unsigned = "unsigned",
-    /// Somebody took a namespace.
+    /// An account created a namespace.
     NamespaceCreated = "namespace_created",
-    /// Somebody became a member, or another kind of member.
+    /// A member was added, or got another role.
     MemberSet = "member_set",
-    /// Somebody is no member any more.
+    /// A member was removed.
     MemberRemoved = "member_removed",
-    /// A holding has another owner.
+    /// A holding (namespace or package) was transferred to another owner.
     Transferred = "transferred",
     /// A key was registered.
     KeyAdded = "key_added",
     /// A key was revoked.
     KeyRevoked = "key_revoked",
-    /// Somebody may publish under a reserved prefix.
+    /// An account may publish under a reserved prefix.
     PrefixGranted = "prefix_granted",
-    /// Somebody may not do so any more.
+    /// The grant of a reserved prefix was revoked.
     PrefixRevoked = "prefix_revoked",
-    /// Somebody made a token that may do something here.
+    /// An account created a token with rights in the registry.
     TokenMade = "token_made",
-    /// Such a token ended before its time.
+    /// A token with rights in the registry was revoked early.
     TokenEnded = "token_ended",
-    /// Somebody does not agree with a scan.
+    /// A publisher appealed against a scan result.
     Appealed = "appealed",
-    /// Bytes may be published although a scan says that they should not be.
+    /// An administrator allowed bytes that a scan blocks.
     Cleared = "cleared",
-    /// That was taken back.
+    /// The permission for blocked bytes was revoked.
     Uncleared = "uncleared",
-    /// Much was added at once: whoever follows reads everything again.
+    /// An import added many packages: mirrors must read everything again.
     Imported = "imported",
-    /// Something that a newer program did.
+    /// An action of a newer release that this one does not know.
     Other = "other",
 }
 
 impl AuditAction {
-    /// What a word means.
+    /// Finds an action by its name.
     pub fn named(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|act| act.as_str() == word)
     }
 
-    /// A newer program on the same database may do what this one does not know; whoever follows only
-    /// needs to know which package it concerns.
+    /// Reads a stored action. A newer release on the same database may write unknown actions;
+    /// mirrors only need to know which package changed.
     fn read(text: &str) -> Self {
         Self::named(text).unwrap_or(Self::Other)
     }
 }
 
-/// A change, as those see it who follow.
+/// A change, as mirrors see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegistryChange {
-    /// Its number.
+    /// The sequence number.
     pub seq: u64,
     /// What was done.
     pub act: AuditAction,
-    /// To which package; none if it concerns people and keys, or everything.
+    /// The changed package; none if the change concerns users and keys, or everything.
     pub package: Option<PackageName>,
-    /// To which version.
     pub version: Option<Version>,
 }
 
@@ -121,32 +120,29 @@ pub struct RegistryChange {
 pub struct AuditEntry {
     /// What was done.
     pub change: RegistryChange,
-    /// When.
     pub done_at: Timestamp,
-    /// Whose account did it; none for the operator.
+    /// The account that made the change; none for the operator.
     pub account: Option<i64>,
-    /// With which token.
+    /// The token that was used.
     pub token: Option<String>,
-    /// To what people own.
+    /// The changed namespace or package scope.
     pub holding: Option<OwnerScope>,
-    /// What else there is to know.
+    /// Further data about the change.
     pub details: Json,
 }
 
-/// Which entries of the log are wanted.
+/// A filter for entries of the log.
 #[derive(Clone, Debug, Default)]
 pub struct AuditFilter {
-    /// Those of a package.
     pub package: Option<PackageName>,
-    /// Those of a holding.
     pub holding: Option<OwnerScope>,
-    /// What an account did.
+    /// Only changes by this account.
     pub account: Option<i64>,
-    /// Those of some kinds; all if there are none.
+    /// Only these actions; all if empty.
     pub acts: Vec<AuditAction>,
 }
 
-/// Something that was done, before it has a number.
+/// An event that has no sequence number yet.
 #[derive(Clone, Debug)]
 pub(super) struct NewAuditEvent {
     act: AuditAction,
@@ -185,8 +181,8 @@ impl NewAuditEvent {
     }
 }
 
-/// Notes what was done. This is the last thing that a transaction does: until it is committed, no
-/// other one gets a number. Returns the last number.
+/// Writes events to the log; returns the last number. Must be the last statement of a transaction:
+/// until it commits, no other transaction gets a number.
 pub(super) async fn note(
     connection: &mut AnyConnection,
     actor: &Actor,
@@ -219,7 +215,7 @@ pub(super) async fn note(
     Ok(u64::try_from(last).unwrap_or(0))
 }
 
-/// Notes that somebody made a token, if it may do something here.
+/// Logs a new token, if it has rights in the registry.
 pub(crate) async fn note_made(
     connection: &mut AnyConnection,
     actor: &Actor,
@@ -232,7 +228,7 @@ pub(crate) async fn note_made(
     note(connection, actor, Timestamp::now(), vec![deed]).await.map(drop)
 }
 
-/// Notes that tokens ended, as far as they could do something here until now.
+/// Logs that tokens ended, if they had rights in the registry.
 pub(crate) async fn note_ended(
     connection: &mut AnyConnection,
     actor: &Actor,
@@ -262,7 +258,7 @@ fn details(token: &ApiToken) -> Json {
     })
 }
 
-/// Reads `seq, act, package, version`.
+/// Reads the columns `seq, act, package, version`.
 fn change(row: &Row) -> Result<RegistryChange, StoreError> {
     Ok(RegistryChange {
         seq: row.count(0)?,

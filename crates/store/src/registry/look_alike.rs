@@ -1,7 +1,7 @@
 //! Rejects namespaces whose names look like existing ones.
 //!
-//! Names are ASCII, so few signs can be mistaken for others. Whoever reads `acrne/deploy` and thinks of
-//! `acme` would run what somebody else wrote.
+//! Names are ASCII, so few signs can be mistaken for others. Whoever reads `acrne/deploy` and
+//! thinks of `acme` would run what somebody else wrote.
 
 use super::{Actor, Namespace, RegistryError, RegistryTransaction};
 use crate::{DatabaseKind, sql};
@@ -16,8 +16,8 @@ fn look(name: &str) -> String {
 }
 
 impl RegistryTransaction {
-    /// Refuses a new namespace that looks like one of others. An administrator may make it, and hand
-    /// it over.
+    /// Refuses a new namespace that looks like one of others. An administrator may make it, and
+    /// hand it over.
     pub(super) async fn must_not_look_like_another(
         &mut self,
         actor: &Actor,

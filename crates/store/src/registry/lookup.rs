@@ -57,8 +57,8 @@ fn findable(row: &Row) -> Result<Findable, StoreError> {
 }
 
 impl Registry<'_> {
-    /// The version whose artefact has a digest and is called so, unless it was withdrawn. Several may
-    /// have the same bytes.
+    /// The version whose artefact has a digest and is called so, unless it was withdrawn. Several
+    /// may have the same bytes.
     pub async fn artefact(
         &self,
         sha256: &str,

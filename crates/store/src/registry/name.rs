@@ -1,4 +1,4 @@
-//! Names of namespaces and packages, and owner scopes.
+//! Parses the names of namespaces and packages, and defines owner scopes.
 
 use std::{fmt, str::FromStr};
 
@@ -9,36 +9,36 @@ use semver::Version;
 
 use super::RegistryError;
 
-/// How the default namespace is kept and written in addresses. No name can be this.
+/// How the default namespace is stored and written in URLs. It is not a valid name.
 const DEFAULT_NAMESPACE: &str = "_";
-/// Where prose lies whose author gave no namespace.
+/// The namespace of prose skills whose author named no namespace.
 const ANONYMOUS_NAMESPACE: &str = "anon";
 
 const RESERVED_NAME_MESSAGE: &str = "the registry needs this name itself; choose another";
 
-/// Where packages lie whose names must differ.
+/// A namespace, in which package names are unique.
 ///
-/// Two namespaces are everybody's: the default one, whose packages are named without it as in GAIA,
-/// and `anon`. In those each package has owners of its own. Any other belongs to the team of whoever
-/// came first, with all its packages.
+/// Two namespaces are shared by all users: the default one, whose packages are named without it as
+/// in GAIA, and `anon`. In these, each package has its own owners. Any other namespace, with all
+/// its packages, belongs to the team of the first user who took it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Namespace(String);
 
 impl Namespace {
-    /// Those that are everybody's.
+    /// The shared namespaces.
     pub(super) const SHARED: [&'static str; 2] = [DEFAULT_NAMESPACE, ANONYMOUS_NAMESPACE];
 
-    /// The one whose packages are named without it.
+    /// The default namespace, whose packages are named without it.
     pub fn default_one() -> Self {
         Self(DEFAULT_NAMESPACE.to_owned())
     }
 
-    /// The one for prose, `anon`.
+    /// The namespace for prose skills, `anon`.
     pub fn anonymous() -> Self {
         Self(ANONYMOUS_NAMESPACE.to_owned())
     }
 
-    /// Reads the name of a namespace; `_` is the default one.
+    /// Parses the name of a namespace; `_` is the default one.
     pub fn parse(text: &str) -> Result<Self, RegistryError> {
         if text == DEFAULT_NAMESPACE {
             return Ok(Self::default_one());
@@ -56,22 +56,23 @@ impl Namespace {
         Ok(Self(text.to_owned()))
     }
 
-    /// Its name; `_` for the default one.
+    /// The name; `_` for the default namespace.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether its packages are named without it.
+    /// Whether packages of this namespace are named without it.
     pub fn is_default(&self) -> bool {
         self.0 == DEFAULT_NAMESPACE
     }
 
-    /// Whether everybody may publish here, under names that are free.
+    /// Whether all users may publish here, under names that are free.
     pub fn is_shared(&self) -> bool {
         Self::SHARED.contains(&self.0.as_str())
     }
 
-    /// The prefix that makes it reserved: `amd` and `amd-labs` are, `amdahl` is not.
+    /// The reserved prefix that the name begins with: `amd` and `amd-labs` are reserved, `amdahl`
+    /// is not.
     pub(super) fn reserved_prefix(&self) -> Option<&'static str> {
         reserved_prefix(&format!("{}-", self.0))
     }
@@ -91,7 +92,7 @@ pub struct PackageName {
 }
 
 impl PackageName {
-    /// A name in a namespace. Names are those that every dialect can read.
+    /// Creates a name in a namespace. The name must be valid in every dialect.
     pub fn new(namespace: Namespace, name: &str) -> Result<Self, RegistryError> {
         NameGrammar::Published.check(name).map_err(|problem| RegistryError::Name {
             name: name.to_owned(),
@@ -107,22 +108,21 @@ impl PackageName {
         Ok(Self { namespace, name: name.to_owned() })
     }
 
-    /// Where it lies.
     pub fn namespace(&self) -> &Namespace {
         &self.namespace
     }
 
-    /// Its name without the namespace.
+    /// The name without the namespace.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What the artefact of a version is called.
+    /// The file name of a version's archive.
     pub fn filename(&self, version: &Version) -> String {
         format!("{}-{version}.zip", self.name)
     }
 
-    /// What its owners own.
+    /// The scope whose members own the package.
     pub fn holding(&self) -> OwnerScope {
         if self.namespace.is_shared() {
             OwnerScope(self.id())
@@ -131,15 +131,15 @@ impl PackageName {
         }
     }
 
-    /// What it is kept under: always with its namespace.
+    /// The database key: always with the namespace.
     pub(super) fn id(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }
 
-    /// The prefix that only some may publish under.
+    /// The reserved prefix, if the name has one, under which only some accounts may publish.
     pub(super) fn reserved_prefix(&self) -> Option<&'static str> {
         let namespace = self.namespace.reserved_prefix();
-        // `mcp` is a name like another, `mcp-files` is not.
+        // `mcp` alone is not reserved, `mcp-files` is.
         reserved_prefix(&self.name).or(namespace)
     }
 }
@@ -147,7 +147,7 @@ impl PackageName {
 impl FromStr for PackageName {
     type Err = RegistryError;
 
-    /// Reads `name`, `namespace/name` or `_/name`.
+    /// Parses `name`, `namespace/name` or `_/name`.
     fn from_str(text: &str) -> Result<Self, RegistryError> {
         match text.split_once('/') {
             Some((namespace, name)) => Self::new(Namespace::parse(namespace)?, name),
@@ -179,13 +179,13 @@ impl<'de> serde::Deserialize<'de> for PackageName {
     }
 }
 
-/// What people own together, and what a key signs for: a namespace with all its packages, or one
-/// package of a namespace that is everybody's.
+/// The unit of ownership, and what a key signs for: a namespace with all its packages, or one
+/// package of a shared namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OwnerScope(String);
 
 impl OwnerScope {
-    /// A namespace. Those that are everybody's are nobody's.
+    /// The scope of a namespace. Shared namespaces have no owner.
     pub fn of_namespace(namespace: &Namespace) -> Result<Self, RegistryError> {
         if namespace.is_shared() {
             let message = "this namespace is everybody's; name one of its packages".to_owned();
@@ -194,7 +194,7 @@ impl OwnerScope {
         Ok(Self(namespace.0.clone()))
     }
 
-    /// What the auditors of the registry sign for: everything. Only administrators change their keys.
+    /// The scope of the registry's auditors: everything. Only administrators change its keys.
     pub fn auditors() -> Self {
         Self("*".to_owned())
     }
@@ -208,7 +208,7 @@ impl OwnerScope {
         &self.0
     }
 
-    /// What was kept.
+    /// Creates a scope from a stored text.
     pub(super) fn read(text: String) -> Self {
         Self(text)
     }
@@ -217,7 +217,7 @@ impl OwnerScope {
 impl FromStr for OwnerScope {
     type Err = RegistryError;
 
-    /// Reads `acme`, `acme/tool` (which is `acme`), `_/tool` or `anon/note`.
+    /// Parses `acme`, `acme/tool` (which is `acme`), `_/tool` or `anon/note`.
     fn from_str(text: &str) -> Result<Self, RegistryError> {
         if text.contains('/') {
             return Ok(text.parse::<PackageName>()?.holding());

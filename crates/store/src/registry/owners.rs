@@ -1,4 +1,5 @@
-//! Owners and members of namespaces and packages.
+//! Manages the owners and members of namespaces and packages. A holding is an [`OwnerScope`]: what
+//! a team owns.
 
 use serde_json::json;
 use sqlx::AnyConnection;
@@ -13,15 +14,16 @@ use crate::{
     sql::{Row, damaged, sql},
 };
 
-/// Namespaces that one account takes. Each keeps the names that begin with it from everybody else.
+/// Maximum number of namespaces that one account creates. Each reserves the names that begin with
+/// it.
 const MAX_NAMESPACES: u64 = 20;
 
-/// What a member of a team may do.
+/// The role of a team member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TeamRole {
-    /// Publish, yank and deprecate.
+    /// May publish, yank and deprecate.
     Publisher,
-    /// That, and change members and keys.
+    /// May also change members and keys.
     Owner,
 }
 
@@ -47,17 +49,13 @@ impl TeamRole {
 /// A member of the team of a holding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// What they are a member of.
     pub holding: OwnerScope,
-    /// Their account.
     pub user_id: i64,
-    /// What they may do.
     pub role: TeamRole,
-    /// Since when.
     pub added_at: Timestamp,
 }
 
-/// Reads `holding, user_id, role, added_at`.
+/// Reads the columns `holding, user_id, role, added_at`.
 fn member(row: &Row) -> Result<Member, StoreError> {
     Ok(Member {
         holding: OwnerScope::read(row.text(0)?),
@@ -80,7 +78,7 @@ async fn role_of(
     row.map(|row| TeamRole::read(&row.text(0)?)).transpose()
 }
 
-/// Whether somebody has a role in a holding, or a higher one.
+/// Checks that the actor has a role in a holding, or a higher one.
 pub(super) async fn must_be(
     connection: &mut AnyConnection,
     actor: &Actor,
@@ -98,7 +96,7 @@ pub(super) async fn must_be(
     }
 }
 
-/// Whether somebody may use names that begin so.
+/// Checks that the actor may use names with a reserved prefix.
 pub(super) async fn must_have_prefix(
     connection: &mut AnyConnection,
     actor: &Actor,
@@ -114,7 +112,7 @@ pub(super) async fn must_have_prefix(
     granted.map(drop).ok_or(RegistryError::Reserved { prefix })
 }
 
-/// Writes down what a member may do.
+/// Stores the role of a member.
 pub(super) async fn put_member(
     connection: &mut AnyConnection,
     actor: &Actor,
@@ -136,7 +134,8 @@ pub(super) async fn put_member(
 }
 
 impl RegistryTransaction {
-    /// Takes a namespace for whoever acts, unless somebody has it. Of several at once, one gets it.
+    /// Creates a namespace for the actor, unless it exists. Of several concurrent actors, one gets
+    /// it.
     pub(super) async fn take_namespace(
         &mut self,
         actor: &Actor,
@@ -162,7 +161,8 @@ impl RegistryTransaction {
         Ok(Some(NewAuditEvent::new(AuditAction::NamespaceCreated).holding(&holding)))
     }
 
-    /// Those count that an account took, whoever has them now: else they would be given away.
+    /// Counts namespaces that the account ever created, so that transferring them does not free the
+    /// quota.
     async fn must_not_have_too_many(
         &mut self,
         actor: &Actor,
@@ -172,7 +172,7 @@ impl RegistryTransaction {
             return Ok(());
         }
         if self.kind == DatabaseKind::Postgres {
-            // Of two that come at once, the second sees the first.
+            // The lock makes the second of two concurrent requests see the first.
             sql("SELECT 1 FROM pg_advisory_xact_lock(hashtext($1))")
                 .text(&format!("registry names of {account}"))
                 .run(self.connection())
@@ -184,7 +184,7 @@ impl RegistryTransaction {
         if taken > most { Err(RegistryError::TooManyNames { most }) } else { Ok(()) }
     }
 
-    /// Makes sure that nobody else changes the members of a holding meanwhile.
+    /// Locks the members of a holding for this transaction.
     async fn lock_holding(&mut self, holding: &OwnerScope) -> Result<(), RegistryError> {
         let text = if holding.as_str().contains('/') {
             "SELECT 1 FROM packages WHERE id = $1"
@@ -216,7 +216,7 @@ impl RegistryTransaction {
 }
 
 impl Registry<'_> {
-    /// Takes a namespace. Whoever publishes into one that is free takes it likewise.
+    /// Creates a namespace. Publishing into a free namespace also creates it.
     pub async fn create_namespace(
         &self,
         actor: &Actor,
@@ -244,7 +244,7 @@ impl Registry<'_> {
         rows.iter().map(member).collect()
     }
 
-    /// What somebody is a member of, by name.
+    /// The memberships of an account, by name.
     pub async fn memberships(&self, user_id: i64) -> Result<Vec<Member>, StoreError> {
         let rows = sql("SELECT holding, user_id, role, added_at FROM members
              WHERE user_id = $1 ORDER BY holding")
@@ -254,7 +254,7 @@ impl Registry<'_> {
         rows.iter().map(member).collect()
     }
 
-    /// Adds a member, or changes what one may do.
+    /// Adds a member, or changes the role of one.
     pub async fn set_member(
         &self,
         actor: &Actor,
@@ -273,7 +273,8 @@ impl Registry<'_> {
         Ok(work.commit().await?)
     }
 
-    /// Removes a member; oneself without being an owner. The last owner stays.
+    /// Removes a member; members who are not owners can remove themselves. The last owner cannot be
+    /// removed.
     pub async fn remove_member(
         &self,
         actor: &Actor,
@@ -296,7 +297,7 @@ impl Registry<'_> {
         Ok(work.commit().await?)
     }
 
-    /// Gives a holding from one owner to another account, which becomes an owner in their place.
+    /// Transfers a holding from one owner to another account, which becomes an owner instead.
     pub async fn transfer(
         &self,
         actor: &Actor,
@@ -318,7 +319,7 @@ impl Registry<'_> {
         Ok(work.commit().await?)
     }
 
-    /// Begins what only owners do.
+    /// Starts a transaction for an actor who is an owner.
     async fn as_owner(
         &self,
         actor: &Actor,
@@ -331,7 +332,7 @@ impl Registry<'_> {
         Ok(work)
     }
 
-    /// Lets somebody publish under a reserved prefix, such as `mcp-`. For administrators.
+    /// Lets an account publish under a reserved prefix, such as `mcp-`. Only for administrators.
     pub async fn grant_prefix(
         &self,
         actor: &Actor,
@@ -357,7 +358,7 @@ impl Registry<'_> {
         Ok(work.commit().await?)
     }
 
-    /// Takes that back. What was published stays.
+    /// Revokes the grant of a prefix. Published versions stay.
     pub async fn revoke_prefix(
         &self,
         actor: &Actor,
@@ -383,7 +384,7 @@ impl Registry<'_> {
         Ok(work.commit().await?)
     }
 
-    /// The reserved prefixes that somebody may use.
+    /// The reserved prefixes that an account may use.
     pub async fn prefixes(&self, user_id: i64) -> Result<Vec<String>, StoreError> {
         let rows = sql("SELECT prefix FROM prefix_grants WHERE user_id = $1 ORDER BY prefix")
             .number(user_id)
@@ -417,7 +418,7 @@ fn known_prefix(text: &str) -> Result<&'static str, RegistryError> {
     })
 }
 
-/// What a package belongs to, and whether somebody may do something there.
+/// Checks that the actor may publish a package.
 pub(super) async fn must_publish(
     connection: &mut AnyConnection,
     actor: &Actor,

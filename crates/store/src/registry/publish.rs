@@ -1,4 +1,4 @@
-//! Publishes versions.
+//! Publishes versions of packages.
 
 use bytes::Bytes;
 use savoir_skill::permission::Tier;
@@ -20,50 +20,48 @@ use super::{
 };
 use crate::{StoreError, Timestamp, quota::Addition, sql::sql};
 
-/// A version that is to be published. Whoever hands it over has checked that its parts belong
-/// together, and that its signatures are good.
+/// A version to be published. The caller has checked that its parts belong together, and that its
+/// signatures are valid.
 #[derive(Clone, Debug)]
 pub struct NewVersion<'a> {
-    /// Of which package.
     pub package: &'a PackageName,
-    /// Its version.
     pub version: &'a Version,
-    /// The bytes that are downloaded.
+    /// The archive that users download.
     pub artefact: Bytes,
-    /// The text of its SKILL.md.
+    /// The text of the SKILL.md.
     pub skill_md: Bytes,
-    /// What a lock holds it to.
+    /// The hash that lockfiles pin.
     pub integrity: &'a str,
-    /// The tier that it claims.
+    /// The tier that the publisher claims.
     pub claimed: Option<Tier>,
-    /// What its files say.
+    /// Metadata from the files of the version.
     pub facts: &'a VersionFacts,
-    /// Who vouches for it. Those by keys that are not registered are kept, and count for nothing; so
-    /// do those of auditors, unless the auditor publishes.
+    /// The signatures. Those of unregistered keys are stored but do not raise the tier; the same is
+    /// true of auditors' signatures, unless the auditor publishes.
     pub signatures: &'a [NewSignature],
-    /// What was found in it; none if it is scanned later.
+    /// The result of the scan; none if the version is scanned later.
     pub scan: Option<&'a ScanResult>,
-    /// When it was published elsewhere; only the operator can say so.
+    /// The time of publication in another registry; only the operator can set it.
     pub published_at: Option<Timestamp>,
 }
 
-/// A version that was published.
+/// The result of publishing a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Published {
     /// SHA-256 of the artefact, in hexadecimal digits.
     pub sha256: String,
-    /// The tier that it earned.
+    /// The tier that signatures and scan attest.
     pub attested: Tier,
-    /// The version that is meant now when none is named.
+    /// The version that is now installed when none is named.
     pub latest: Option<Version>,
-    /// The number of the change.
+    /// The sequence number of the change in the log.
     pub seq: u64,
 }
 
 impl Registry<'_> {
-    /// Publishes a version: all of it or nothing. Of several who publish the same at once, one does;
-    /// the others are told that it exists. Whoever is first in a namespace that is free, or has the
-    /// first version of a package where everybody may publish, owns it.
+    /// Publishes a version completely or not at all. If several actors publish the same version at
+    /// once, one succeeds; the others get an error that it exists. The first actor who publishes in
+    /// a free namespace, or who publishes a new package in a shared namespace, becomes its owner.
     pub async fn publish(
         &self,
         actor: &Actor,
@@ -72,7 +70,7 @@ impl Registry<'_> {
         let facts = new.facts.to_text()?;
         self.may_publish(actor, new.package, new.version).await?;
         let addition = Addition::Version { bytes: new.artefact.len() as u64 };
-        // Before the bytes are written, and again once nobody else adds anything.
+        // The quota is checked before the bytes are written, and again in the transaction.
         self.check_quota(actor, addition).await?;
         let blobs = self.write_blobs([new.artefact.clone(), new.skill_md.clone()]).await?;
         let mut work = self.begin().await?;
@@ -109,7 +107,7 @@ impl Registry<'_> {
         Ok(self.database.check_quota(reader, actor.account, addition).await?)
     }
 
-    /// All versions that a package has or had: none of these numbers is free.
+    /// All versions that a package has or had: none of these numbers can be used again.
     pub async fn numbers(&self, package: &PackageName) -> Result<Vec<Version>, StoreError> {
         let rows = sql("SELECT version FROM versions WHERE package = $1 ORDER BY sort_key DESC")
             .text(&package.id())
@@ -118,8 +116,8 @@ impl Registry<'_> {
         rows.iter().map(|row| read_version(&row.text(0)?)).collect()
     }
 
-    /// Refuses early what [`Self::publish`] would refuse, before its bytes are read. What counts is
-    /// decided again in the transaction.
+    /// Checks early whether [`Self::publish`] would refuse a version, before its bytes are read.
+    /// The transaction checks again.
     pub async fn may_publish(
         &self,
         actor: &Actor,
@@ -133,14 +131,16 @@ impl Registry<'_> {
         exists(connection, package, version).await?;
         let allowed = may_change(connection, actor, package).await;
         if allowed.is_err() {
-            // Whoever owns it may have come by it with this very version, a moment ago.
+            // Another request may have published this version a moment ago and become the owner;
+            // then the error should say that the version exists.
             exists(connection, package, version).await?;
         }
         allowed
     }
 }
 
-/// Whether somebody has a package, or its namespace, or had: what nobody is left to own is not free.
+/// Whether a package or its namespace has or had an owner: names that were used are not free, even
+/// if no owner is left.
 pub(super) async fn is_taken(
     connection: &mut sqlx::AnyConnection,
     package: &PackageName,
@@ -156,7 +156,7 @@ pub(super) async fn is_taken(
     Ok(found.is_some())
 }
 
-/// Whether somebody may publish what belongs to others, or to nobody yet.
+/// Checks that the actor may publish the package, whether it is owned or free.
 async fn may_change(
     connection: &mut sqlx::AnyConnection,
     actor: &Actor,
@@ -190,7 +190,7 @@ fn published(new: &NewVersion<'_>, blobs: &[String; 2], tier: Tier) -> NewAuditE
     }))
 }
 
-/// Refuses a version that there is, or was.
+/// Fails if the version exists or existed.
 async fn exists(
     connection: &mut sqlx::AnyConnection,
     package: &PackageName,
@@ -210,7 +210,7 @@ async fn exists(
 }
 
 impl RegistryTransaction {
-    /// Makes the row of a package if there is none, and locks it.
+    /// Creates the row of a package if there is none, and locks it.
     async fn take_package(
         &mut self,
         actor: &Actor,
@@ -227,7 +227,8 @@ impl RegistryTransaction {
         .await?;
         if made == 0 {
             self.lock_package(package).await?;
-            // While nobody could have it, older programs let others take its short name.
+            // While the package had no installable version, older releases of Savoir let others
+            // take its short name.
             if self.has_live_versions(package).await? {
                 return Ok(());
             }
@@ -250,7 +251,7 @@ impl RegistryTransaction {
         Ok(row.is_some())
     }
 
-    /// Makes sure that nobody else changes a package or its versions meanwhile.
+    /// Locks a package and its versions for this transaction.
     pub(super) async fn lock_package(
         &mut self,
         package: &PackageName,

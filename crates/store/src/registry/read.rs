@@ -219,8 +219,8 @@ impl Registry<'_> {
         Ok(package_version(package, &row)?)
     }
 
-    /// The highest version in a range that was not yanked, and that no scan blocks; a pre-release that the range does not name
-    /// only if nothing else is in it.
+    /// The highest version in a range that was not yanked, and that no scan blocks; a pre-release
+    /// that the range does not name only if nothing else is in it.
     pub async fn newest(
         &self,
         package: &PackageName,

@@ -79,8 +79,8 @@ fn stamp(time: Timestamp) -> String {
     format!("{:020}", time.micros().max(0))
 }
 
-/// What is known of bytes that somebody appeals about: what was found when they were refused, or when
-/// the version was scanned, and what an administrator made of it.
+/// What is known of bytes that somebody appeals about: what was found when they were refused, or
+/// when the version was scanned, and what an administrator made of it.
 pub(super) async fn known(
     connection: &mut AnyConnection,
     package: &PackageName,

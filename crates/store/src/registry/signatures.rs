@@ -314,8 +314,8 @@ fn signature(row: &Row) -> Result<Signature, StoreError> {
     })
 }
 
-/// For whom else a key has signed the same files before. A signature does not name a namespace, so that it
-/// counts for those who published it first, and for nobody who only took it from them.
+/// For whom else a key has signed the same files before. A signature does not name a namespace, so
+/// that it counts for those who published it first, and for nobody who only took it from them.
 async fn signed_for(
     connection: &mut AnyConnection,
     actor: &Actor,

@@ -1,13 +1,14 @@
 //! Marks in a storage which databases keep blobs there.
 //!
 //! A blob that no row of one database refers to may be what another one lives on. So each leaves a
-//! mark in the storage, and blobs are removed only where there is no mark but one's own. A copy of a
-//! database is another one, although it has the same rows: it finds out that it lies elsewhere, and
-//! takes a name of its own.
+//! mark in the storage, and blobs are removed only where there is no mark but one's own. A copy of
+//! a database is another one, although it has the same rows: it finds out that it lies elsewhere,
+//! and takes a name of its own.
 //!
-//! A copy of a whole disk, or of a whole server of databases, does not lie elsewhere as far as it can
-//! see. So a mark has a generation, which the database knows, too, and which changes whenever the mark
-//! is left again. Whoever finds another one than its own is not alone: a copy was here since.
+//! A copy of a whole disk, or of a whole server of databases, does not lie elsewhere as far as it
+//! can see. So a mark has a generation, which the database knows, too, and which changes whenever
+//! the mark is left again. Whoever finds another one than its own is not alone: a copy was here
+//! since.
 
 use std::time::UNIX_EPOCH;
 
@@ -64,8 +65,8 @@ enum MarkResult {
 }
 
 impl Registry<'_> {
-    /// Leaves the mark of this database anew; tells its name. Whoever serves a registry does so now and
-    /// then: a copy finds out by it that it is one.
+    /// Leaves the mark of this database anew; tells its name. Whoever serves a registry does so now
+    /// and then: a copy finds out by it that it is one.
     pub async fn mark(&self) -> Result<String, StoreError> {
         for _ in 0..MAX_TRIES {
             let (name, kept) = self.own_name().await?;

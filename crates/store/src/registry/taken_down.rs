@@ -1,7 +1,7 @@
 //! Rejects content that an administrator took down, under any name and version.
 //!
-//! What is withdrawn or blocked keeps the digests of its archive and of its files, and since when, in
-//! columns of its version. A clearance from later on lets one skill have them again.
+//! What is withdrawn or blocked keeps the digests of its archive and of its files, and since when,
+//! in columns of its version. A clearance from later on lets one skill have them again.
 
 use semver::Version;
 use serde_json::Value;
@@ -137,9 +137,9 @@ impl TakenDownContent {
     }
 }
 
-/// Refuses what any version was withdrawn or blocked for, unless it was cleared for this package since.
-/// In a transaction that publishes this comes after it took its number: so it sees all that was taken
-/// down before, and whoever takes something down later sees what was published.
+/// Refuses what any version was withdrawn or blocked for, unless it was cleared for this package
+/// since. In a transaction that publishes this comes after it took its number: so it sees all that
+/// was taken down before, and whoever takes something down later sees what was published.
 pub(super) async fn check(
     connection: &mut AnyConnection,
     package: &PackageName,

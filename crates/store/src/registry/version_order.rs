@@ -14,9 +14,9 @@ const RELEASE_MARK: u8 = 0xff;
 
 /// Bytes that compare as versions do by precedence; build metadata does not count.
 ///
-/// Three numbers of eight bytes each, then `RELEASE_MARK`, or the identifiers of the pre-release and
-/// `END_MARK`. A number is its length and its digits, since it may be longer than any integer; a word
-/// ends with `END_MARK`, which is below all that words are made of.
+/// Three numbers of eight bytes each, then `RELEASE_MARK`, or the identifiers of the pre-release
+/// and `END_MARK`. A number is its length and its digits, since it may be longer than any integer;
+/// a word ends with `END_MARK`, which is below all that words are made of.
 pub(super) fn sort_key(version: &Version) -> Vec<u8> {
     let mut key = Vec::with_capacity(32);
     for number in [version.major, version.minor, version.patch] {

@@ -270,8 +270,8 @@ fn write_where(
     Ok(())
 }
 
-/// Makes sure that names of a folder are kept. What was renamed is seen by everyone already, and only
-/// a power cut could undo it: one who was told of a failure would do again what is done.
+/// Makes sure that names of a folder are kept. What was renamed is seen by everyone already, and
+/// only a power cut could undo it: one who was told of a failure would do again what is done.
 pub(crate) fn sync_folder(folder: &Path) {
     if let Err(error) = fs::File::open(folder).and_then(|folder| folder.sync_all()) {
         let folder = folder.display();

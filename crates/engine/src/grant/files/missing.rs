@@ -1,5 +1,5 @@
-//! Files and folders that may be written and do not exist. Nothing is made for them: they can be made in
-//! the folder that they will be in, and everything else in it stays as it is.
+//! Grants paths that may be written but do not exist. Nothing is created on the host: the run may
+//! create entries in the nearest existing folder, whose other entries remain unchanged.
 
 use std::{
     fs::{self, FileType},
@@ -13,10 +13,10 @@ use crate::{
     grant::{Grants, ProtectedPaths, Refusal, WritePolicy},
 };
 
-/// Files and folders beside one that does not exist; each is a mount.
+/// Maximum number of entries in that folder; each is a mount.
 const MAX_BESIDE: usize = 1000;
 
-/// Lets a run make a path that does not exist.
+/// Lets a run create a path that does not exist.
 pub(super) fn open_folder(
     path: &Path,
     grants: &Grants<'_>,
@@ -33,7 +33,7 @@ pub(super) fn open_folder(
         _ => {}
     }
     let refuse = |reason: String| {
-        // A name with a dot in it is most often a file.
+        // A name with a dot is most often a file.
         let make = if path.extension().is_some() { "touch" } else { "mkdir -p" };
         let hint = format!("make it first: {make} {}", shell_word(&path.to_string_lossy()));
         Err(Refusal::new(&format!("filesystem:write:{}", path.display()), reason, hint))
@@ -46,7 +46,8 @@ pub(super) fn open_folder(
         Ok(_) => return refuse(format!("{} has too many files in it", folder.display())),
         Err(error) => return refuse(format!("{} cannot be read: {error}", folder.display())),
     };
-    // In a folder that agents read, what is there stays as it is, whatever is granted around it.
+    // In a protected folder, existing entries are read-only, even if a folder around it is
+    // writable.
     let read_only = is_kept.then(|| PathGrant::read(folder));
     let around: Vec<PathGrant> = paths.iter().cloned().chain(read_only).collect();
     let kept: Vec<PathGrant> =
@@ -58,8 +59,8 @@ pub(super) fn open_folder(
     Ok(())
 }
 
-/// Whether a folder stays as it is although a folder around it can be written, because other programs
-/// obey what is in it.
+/// Whether a folder is read-only although a folder around it is writable, because other programs
+/// obey its files.
 fn is_kept(folder: &Path, grants: &Grants<'_>, paths: &[PathGrant]) -> bool {
     let is_around =
         |grant: &&PathGrant| grant.access == Access::Write && folder.starts_with(&grant.path);
@@ -68,13 +69,14 @@ fn is_kept(folder: &Path, grants: &Grants<'_>, paths: &[PathGrant]) -> bool {
     root.and_then(care) == Some(WritePolicy::Kept)
 }
 
-/// Whether a path that is missing is one that a run may make.
+/// Whether a run may create a missing path.
 pub(super) fn can_be_made(path: &Path, grants: &Grants<'_>) -> bool {
     let folder = path.ancestors().skip(1).find(|above| above.is_dir());
     folder.is_some_and(|folder| is_in_project(folder, grants))
 }
 
-/// Elsewhere, whole homes and temporary folders would come to light.
+/// Whether a folder is in the user's working directory or repository. Elsewhere, listing the folder
+/// would expose whole homes and temporary folders.
 fn is_in_project(folder: &Path, grants: &Grants<'_>) -> bool {
     let run_env = grants.run_env;
     let roots = [Some(&run_env.directory), run_env.repository.as_ref()];
@@ -87,11 +89,12 @@ fn entries(folder: &Path) -> std::io::Result<Vec<(PathBuf, FileType)>> {
     entries.map(|entry| entry.and_then(|entry| Ok((entry.path(), entry.file_type()?)))).collect()
 }
 
-/// What can be read stays as it is; what cannot is still not to be seen.
+/// The grant that keeps an existing entry as it is: readable entries become read-only, and entries
+/// that were not visible are hidden.
 fn keep(entry: PathBuf, kind: FileType, paths: &[PathGrant]) -> Option<PathGrant> {
     match access(paths, &entry) {
         _ if kind.is_symlink() => Some(PathGrant::protected(entry)),
-        // Nothing is behind a pipe that a skill may talk to.
+        // A skill must not talk to pipes, sockets and devices.
         _ if !kind.is_dir() && !kind.is_file() => Some(PathGrant::hidden(entry)),
         Some(Access::Read | Access::Execute | Access::Protected) => {
             Some(PathGrant::protected(entry))
@@ -102,7 +105,7 @@ fn keep(entry: PathBuf, kind: FileType, paths: &[PathGrant]) -> Option<PathGrant
     }
 }
 
-/// What a list of grants says about a path: the most specific one counts.
+/// The access of a path: the most specific grant applies.
 fn access(paths: &[PathGrant], path: &Path) -> Option<Access> {
     let above = paths.iter().filter(|grant| path.starts_with(&grant.path));
     above

@@ -1,4 +1,4 @@
-//! `uv`, or else `venv` and `pip`: what fills an environment.
+//! Runs `uv`, or else `venv` and `pip`, to create and fill an environment.
 
 use std::{
     collections::VecDeque,
@@ -15,7 +15,7 @@ use rustix::process::Pid;
 use super::{Builds, EnvironmentError, Wanted, at, interpreter};
 use crate::{cancel::Cancel, python::requirement::Requirement};
 
-/// What installs packages.
+/// The program that installs packages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Installer {
     /// `uv` at this path.
@@ -25,7 +25,6 @@ pub enum Installer {
 }
 
 impl Installer {
-    /// The word for it.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Uv(_) => "uv",
@@ -34,8 +33,8 @@ impl Installer {
     }
 }
 
-/// Variables that an installer gets, by their whole names. Settings that say where packages go, such
-/// as `PIP_TARGET`, are left out on purpose.
+/// Names of variables that an installer gets. Settings that choose the target folder, such as
+/// `PIP_TARGET`, are left out on purpose.
 const KEPT: &[&str] = &[
     "PATH",
     "HOME",
@@ -97,7 +96,7 @@ const KEPT: &[&str] = &[
     "TMP",
 ];
 
-/// Chooses from somebody's variables those that an installer gets.
+/// Filters the variables of a process to those that an installer gets.
 ///
 /// ```
 /// use savoir_engine::python::environment::variables;
@@ -120,11 +119,11 @@ pub fn variables(own: impl IntoIterator<Item = (OsString, OsString)>) -> Vec<(Os
 /// Lines of output that an error shows.
 const TAIL: usize = 12;
 
-/// Longest line of output that is kept.
+/// Longest line of output that is read at once.
 const MAX_LINE_BYTES: u64 = 4096;
 
-/// Makes the environment at `root` and installs the requirements into it, in the versions that the
-/// file `pins` names, if there is one.
+/// Creates the environment at `root` and installs the requirements into it, in the versions of the
+/// file `pins`, if there is one.
 pub(super) fn install(
     cancel: &Cancel,
     root: &Path,
@@ -132,8 +131,8 @@ pub(super) fn install(
     pins: Option<&Path>,
     progress: &mut dyn FnMut(&str),
 ) -> Result<(), EnvironmentError> {
-    // The installer's working folder: empty, so that no name in a requirement is a file there, and
-    // below no project whose settings it could read.
+    // The installer's working directory: empty, so that no name in a requirement is a file there,
+    // and outside of any project whose settings it could read.
     let folder = root.with_extension("work");
     fs::create_dir_all(&folder).map_err(at(&folder))?;
     let run = |tool, what, command: &mut Command, progress: &mut dyn FnMut(&str)| {
@@ -149,13 +148,15 @@ pub(super) fn install(
             venv.arg(wanted.python).arg(root);
             let made = run("uv", "make an environment", &mut venv, progress);
             let mut pip = Command::new(uv);
-            // Copies: a hard link into uv's cache would let a change here reach every project.
+            // Copies files: a hard link into uv's cache would let a change here reach every
+            // project.
             pip.args(["pip", "install", "--no-progress", "--link-mode", "copy", "--python"]);
             pip.arg(interpreter(root));
             if wanted.builds == Builds::Refused {
                 pip.arg("--no-build");
             }
-            // No bytecode: uv makes it with the new interpreter, which runs what a package brings.
+            // Without `--compile-bytecode`: uv would compile with the new interpreter, which runs
+            // code of packages.
             if let Some(pins) = pins {
                 pip.arg("--constraint").arg(pins);
             }
@@ -170,7 +171,8 @@ pub(super) fn install(
             venv.args(["-I", "-m", "venv"]);
             let mut pip;
             if can_install_elsewhere(wanted, &folder) {
-                // Ten times faster, and the environment has no installer that a tool could call.
+                // Ten times faster, and the environment contains no installer that a tool could
+                // call.
                 venv.arg("--without-pip");
                 pip = Command::new(wanted.python);
                 pip.args(["-I", "-m", "pip", "--python"]).arg(interpreter(root));
@@ -195,7 +197,7 @@ pub(super) fn install(
             })
         }
     };
-    // An empty folder that nobody needs any more.
+    // The folder is empty and no longer needed.
     let _ = fs::remove_dir_all(&folder);
     installed
 }
@@ -215,7 +217,7 @@ fn can_install_elsewhere(wanted: &Wanted<'_>, folder: &Path) -> bool {
     version.is_some_and(|version| version >= (22, 3))
 }
 
-/// Runs a step and hands on what it prints, both streams in the order in which they come.
+/// Runs one installation step, and passes its output on line by line, both streams in order.
 pub(crate) fn run(
     cancel: &Cancel,
     (tool, what): (&'static str, &'static str),
@@ -229,14 +231,14 @@ pub(crate) fn run(
         let (reader, writer) = io::pipe()?;
         command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
         if cancel.is_guarded() {
-            // What it starts ends with it.
+            // In its own process group, so that its child processes are stopped with it.
             command.process_group(0);
         }
         let mut child = command.spawn()?;
         if cancel.is_guarded() {
             cancel.hold_group(Pid::from_child(&child));
         }
-        // Our own copies of the pipe's end must go, or reading never ends.
+        // The copies of the pipe's write end in this process must be closed, or reading never ends.
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let mut reader = io::BufReader::new(reader);
         let mut line = Vec::new();
@@ -265,7 +267,7 @@ pub(crate) fn run(
     Err(EnvironmentError::Installer { tool, what, tail, hint })
 }
 
-/// A line without what would move the cursor of a terminal.
+/// Replaces control characters of a line, which could move the cursor of a terminal.
 fn visible(line: &str) -> String {
     line.trim_end().chars().map(|c| if c.is_control() && c != '\t' { ' ' } else { c }).collect()
 }

@@ -18,8 +18,8 @@ use crate::{
 /// Name of the record in the environment.
 const FILE: &str = "savoir-environment.json";
 
-/// Largest record of an environment, and the most that is read of the `RECORD` of a package; the longest
-/// one in use lists some thirty thousand files.
+/// Largest record of an environment, and the most that is read of the `RECORD` of a package; the
+/// longest one in use lists some thirty thousand files.
 const MAX_RECORD_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Bytes of a `METADATA` in which name and version are looked for. They come first; a license or a

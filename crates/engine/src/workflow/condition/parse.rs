@@ -1,5 +1,5 @@
-//! From words to a tree. Operators bind as in Python; what stands in a row stays in one list, so that
-//! only parentheses and prefixes make a tree deep.
+//! From words to a tree. Operators bind as in Python; what stands in a row stays in one list, so
+//! that only parentheses and prefixes make a tree deep.
 
 use std::{iter::Peekable, vec::IntoIter};
 

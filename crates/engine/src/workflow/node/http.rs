@@ -1,7 +1,7 @@
 //! A node that asks a server.
 //!
-//! Nothing is started for it: the request is made here, under a policy that is held before the first
-//! byte leaves. The address that was judged is the one that is dialled.
+//! Nothing is started for it: the request is made here, under a policy that is held before the
+//! first byte leaves. The address that was judged is the one that is dialled.
 
 mod answer;
 mod request;

@@ -17,7 +17,8 @@ use crate::{
 const BATCH_SIZE: usize = 500;
 
 impl Import<'_> {
-    /// Notes everything, and tells the last number. A restore into an empty registry brings its own log.
+    /// Notes everything, and tells the last number. A restore into an empty registry brings its own
+    /// log.
     pub(super) async fn note_all(&mut self) -> Result<u64, StoreError> {
         let now = Timestamp::now();
         // Nobody else gets a number from here on.
@@ -26,7 +27,8 @@ impl Import<'_> {
             .await?;
         // In PostgreSQL others may have published since the import began.
         let is_alone = self.fresh && row.number(0)? == 0;
-        // This comes first: whoever follows the changes reads everything anew, and none of the others.
+        // This comes first: whoever follows the changes reads everything anew, and none of the
+        // others.
         let details = json!({"packages": self.done.packages, "versions": self.done.versions});
         let mut deeds = vec![NewAuditEvent::new(AuditAction::Imported).details(details)];
         if self.has_log {

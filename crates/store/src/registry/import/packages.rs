@@ -260,8 +260,8 @@ fn unknown(record: &PackageRecord) -> impl Iterator<Item = (String, String)> {
     versions.map(move |version| (id.clone(), version.version.clone()))
 }
 
-/// What nobody may publish again. Older programs did not write it into their records; the log tells what
-/// they withdrew.
+/// What nobody may publish again. Older programs did not write it into their records; the log tells
+/// what they withdrew.
 fn taken_down(record: &VersionRecord) -> Option<TakenDownRecord> {
     if record.taken_down.is_some() {
         return record.taken_down.clone();

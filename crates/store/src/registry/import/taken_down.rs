@@ -30,11 +30,12 @@ impl SameContent {
 }
 
 impl Import<'_> {
-    /// Refuses what was taken down here, under whatever name. Asked after the import took its number this
-    /// sees all that was taken down before, and whoever takes something down later sees what was imported.
+    /// Refuses what was taken down here, under whatever name. Asked after the import took its
+    /// number this sees all that was taken down before, and whoever takes something down later sees
+    /// what was imported.
     ///
-    /// What others see is what was here: a backup may have withdrawn versions beside others that have the
-    /// same content.
+    /// What others see is what was here: a backup may have withdrawn versions beside others that
+    /// have the same content.
     pub(super) async fn must_be_allowed(&mut self) -> Result<(), RegistryError> {
         for (taken, same) in [
             (

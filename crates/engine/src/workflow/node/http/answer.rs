@@ -17,8 +17,8 @@ pub(super) async fn read(mut response: Response) -> Result<String, reqwest::Erro
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A part of a JSON answer: names of members and numbers of elements, with dots between them. What is
-/// not there is an empty text.
+/// A part of a JSON answer: names of members and numbers of elements, with dots between them. What
+/// is not there is an empty text.
 pub(super) fn part(text: &str, path: &str) -> Value {
     let answer: Option<Value> = serde_json::from_str(text).ok();
     let found = answer.as_ref().and_then(|answer| {
