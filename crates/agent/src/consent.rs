@@ -51,9 +51,7 @@ pub enum HostAction {
         is_obeyed: bool,
     },
     /// Fetches a web page.
-    Fetch {
-        url: String,
-    },
+    Fetch { url: String },
 }
 
 impl HostAction {

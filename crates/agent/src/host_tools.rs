@@ -74,15 +74,10 @@ pub struct HostTools {
 pub enum WorkspaceError {
     /// The path does not exist, or is not a folder.
     #[error("{path} cannot be worked in: {source}")]
-    Unusable {
-        path: String,
-        source: io::Error,
-    },
+    Unusable { path: String, source: io::Error },
     /// The folder is the root or contains the home.
     #[error("{path} holds all of your files")]
-    TooMuch {
-        path: String,
-    },
+    TooMuch { path: String },
 }
 
 impl WorkspaceError {

@@ -130,9 +130,7 @@ pub enum LibraryError {
         "`{}` is not a path inside the skill; use one of its resources as it is written",
         shorten_name(path)
     )]
-    Outside {
-        path: String,
-    },
+    Outside { path: String },
     /// The skill has no such file.
     #[error(
         "the skill `{name}` has no file `{}`; its resources are told by use_skill",
@@ -152,15 +150,10 @@ pub enum LibraryError {
     },
     /// The file is too large.
     #[error("`{path}` has {size} bytes, at most {MAX_SERVED_FILE_BYTES} can be read")]
-    TooLarge {
-        path: String,
-        size: u64,
-    },
+    TooLarge { path: String, size: u64 },
     /// The file is not UTF-8 text.
     #[error("`{path}` is no text in UTF-8")]
-    NoText {
-        path: String,
-    },
+    NoText { path: String },
     /// A draft has errors, so it is not stored.
     #[error("the skill is not kept: {reason}")]
     Draft {
@@ -169,9 +162,7 @@ pub enum LibraryError {
     },
     /// The library itself failed.
     #[error("the skills cannot be read now: {reason}")]
-    Failed {
-        reason: String,
-    },
+    Failed { reason: String },
 }
 
 impl LibraryError {

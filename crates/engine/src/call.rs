@@ -54,9 +54,7 @@ pub enum CallError {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Problem {
     /// A required parameter is missing.
-    Missing {
-        parameter: String,
-    },
+    Missing { parameter: String },
     /// A value does not have the declared type.
     Invalid {
         parameter: String,

@@ -62,18 +62,11 @@ pub enum Event {
         status_code: Option<u16>,
     },
     /// A node failed.
-    NodeError {
-        node_id: String,
-        error: String,
-    },
+    NodeError { node_id: String, error: String },
     /// A workflow failed.
-    WorkflowError {
-        error: String,
-    },
+    WorkflowError { error: String },
     /// A workflow is done.
-    WorkflowComplete {
-        final_output: Value,
-    },
+    WorkflowComplete { final_output: Value },
 }
 
 /// How a run ended.

@@ -252,10 +252,7 @@ pub enum ResolveError {
     Cycle(Vec<String>),
     /// The index could not answer.
     #[error("`{name}` cannot be looked up: {error}")]
-    Index {
-        name: String,
-        error: IndexError,
-    },
+    Index { name: String, error: IndexError },
     /// There are more skills, or more attempts, than any real project has.
     #[error("{0}")]
     TooMuch(String),

@@ -35,10 +35,7 @@ pub enum StoreError {
     Integrity(String),
     /// The operating system returned an error.
     #[error("{}: {error}", path.display())]
-    Io {
-        path: PathBuf,
-        error: io::Error,
-    },
+    Io { path: PathBuf, error: io::Error },
 }
 
 impl StoreError {

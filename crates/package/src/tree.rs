@@ -77,10 +77,7 @@ impl PartialEq for Tree {
 pub enum TreeError {
     /// A path is not valid.
     #[error("`{}`: {problem}", path.escape_debug())]
-    Path {
-        path: String,
-        problem: PathProblem,
-    },
+    Path { path: String, problem: PathProblem },
     /// The skill is too large.
     #[error("{0}")]
     TooLarge(String),
@@ -104,10 +101,7 @@ pub enum TreeError {
     Special(String),
     /// The operating system returned an error.
     #[error("{}: {error}", path.display())]
-    Io {
-        path: PathBuf,
-        error: io::Error,
-    },
+    Io { path: PathBuf, error: io::Error },
 }
 
 impl TreeError {

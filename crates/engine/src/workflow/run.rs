@@ -43,9 +43,7 @@ pub struct WorkflowRun<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub enum WorkflowOutcome {
     /// All nodes completed.
-    Completed {
-        output: Value,
-    },
+    Completed { output: Value },
     /// A node failed; the run can be resumed.
     Failed {
         /// The text of the last error event.

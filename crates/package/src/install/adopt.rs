@@ -95,9 +95,7 @@ pub enum AdoptionObstacle {
     Differs(PathBuf),
     /// The skill would have to be converted to the dialect of the agent.
     #[error("{agent} does not understand how it is written; install it, which converts it")]
-    OtherDialect {
-        agent: &'static str,
-    },
+    OtherDialect { agent: &'static str },
     /// The skill depends on a skill that is neither installed nor adopted.
     #[error("it needs {0}, which is neither installed nor adopted; install that first")]
     MissingDependency(String),

@@ -64,16 +64,10 @@ pub struct CheckedSkill {
 pub enum CheckError {
     /// SKILL.md is not usable.
     #[error("`{name}`: {error}")]
-    SkillSummary {
-        name: String,
-        error: SummaryError,
-    },
+    SkillSummary { name: String, error: SummaryError },
     /// A signature is invalid: the files were changed after signing.
     #[error("`{name}`: {error}")]
-    Signature {
-        name: String,
-        error: SignatureError,
-    },
+    Signature { name: String, error: SignatureError },
 }
 
 impl CheckError {

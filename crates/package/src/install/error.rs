@@ -48,10 +48,7 @@ pub enum InstallFailure {
     Source(#[from] SourceProblem),
     /// The stored files of a skill are not a valid skill.
     #[error("`{name}`: {error}")]
-    SkillSummary {
-        name: String,
-        error: SummaryError,
-    },
+    SkillSummary { name: String, error: SummaryError },
     /// A skill cannot be converted to the dialect of an agent.
     #[error("`{name}` cannot be written for {agent}: {error}")]
     Convert {
@@ -106,22 +103,13 @@ pub enum InstallFailure {
     Edited(Vec<PathBuf>),
     /// A folder is not replaced, because its content could not be restored.
     #[error("{} is not replaced, since it could not be restored: {why}", path.display())]
-    Unkeepable {
-        path: PathBuf,
-        why: String,
-    },
+    Unkeepable { path: PathBuf, why: String },
     /// The files of a locked skill are neither in the store nor where they were installed.
     #[error("the files of `{name}` {version} are not stored on this machine")]
-    NotKept {
-        name: String,
-        version: semver::Version,
-    },
+    NotKept { name: String, version: semver::Version },
     /// A skill cannot be fetched again.
     #[error("`{name}` cannot be fetched again: {error}")]
-    Fetch {
-        name: String,
-        error: IndexError,
-    },
+    Fetch { name: String, error: IndexError },
     /// The fetched files differ from the lock.
     #[error("`{name}` is not what the lock says: its files are {found} instead of {locked}")]
     Integrity {
@@ -153,16 +141,10 @@ pub enum InstallFailure {
     NothingToUndo(PathBuf),
     /// A record of the journal is damaged.
     #[error("{}: {why}", path.display())]
-    Journal {
-        path: PathBuf,
-        why: String,
-    },
+    Journal { path: PathBuf, why: String },
     /// The operating system returned an error.
     #[error("{}: {error}", path.display())]
-    Io {
-        path: PathBuf,
-        error: io::Error,
-    },
+    Io { path: PathBuf, error: io::Error },
     /// A change failed, and so did restoring the old content.
     #[error("{error}; the change could not be undone: {back}")]
     HalfDone {

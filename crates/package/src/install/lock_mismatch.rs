@@ -56,9 +56,7 @@ pub enum LockMismatch {
         need: String,
     },
     /// A locked skill is neither required nor a dependency.
-    Unneeded {
-        name: String,
-    },
+    Unneeded { name: String },
 }
 
 impl fmt::Display for LockMismatch {

@@ -84,10 +84,7 @@ pub enum PlannedChange {
         agents: Vec<String>,
     },
     /// A skill is removed.
-    Removed {
-        name: String,
-        version: Version,
-    },
+    Removed { name: String, version: Version },
     /// A skill stays although its removal was requested, because other skills need it.
     StillNeeded {
         name: String,

@@ -92,16 +92,10 @@ pub enum EntryError {
     NoSkillFile(PathBuf),
     /// The operating system returned an error.
     #[error("{}: {error}", path.display())]
-    Io {
-        path: PathBuf,
-        error: io::Error,
-    },
+    Io { path: PathBuf, error: io::Error },
     /// SKILL.md is not valid text.
     #[error("{}: {error}", path.display())]
-    Text {
-        path: PathBuf,
-        error: SourceError,
-    },
+    Text { path: PathBuf, error: SourceError },
 }
 
 /// Whether a skill was modified after it was installed.

@@ -80,11 +80,7 @@ pub enum RegistryError {
         "the namespace `{namespace}` belongs to `{first}` and to `{second}`; it can belong to one \
          registry only: remove it from the other"
     )]
-    TwoOwners {
-        namespace: String,
-        first: String,
-        second: String,
-    },
+    TwoOwners { namespace: String, first: String, second: String },
     /// A skill is requested from a registry to which its namespace does not belong.
     #[error("`{name}` belongs to `{owner}` and is not taken from `{other}`; remove one of the two")]
     NotItsOwn {
@@ -143,10 +139,7 @@ pub enum RegistryError {
     FilesOnly(String),
     /// The registry does not have a skill.
     #[error("`{registry}` has no skill `{name}`; check the name, or search for it")]
-    Unknown {
-        name: Name,
-        registry: String,
-    },
+    Unknown { name: Name, registry: String },
     /// No version of a skill is in the range.
     #[error("`{registry}` has no version of `{name}` that is {range}; choose another range")]
     NoFit {
@@ -157,10 +150,7 @@ pub enum RegistryError {
     },
     /// The registry does not have a namespace.
     #[error("`{registry}` has no namespace `{namespace}`; check the name")]
-    NoNamespace {
-        namespace: String,
-        registry: String,
-    },
+    NoNamespace { namespace: String, registry: String },
     /// The registry took a version down.
     #[error(
         "{of} was taken down{}; it can no longer be installed: choose another version, or do without it",
@@ -198,10 +188,7 @@ pub enum RegistryError {
     },
     /// An answer is malformed.
     #[error("`{address}` cannot be read: {why}; tell who runs the registry")]
-    Malformed {
-        address: String,
-        why: String,
-    },
+    Malformed { address: String, why: String },
     /// There are more dependencies than any real skill has.
     #[error("more than {0} skills need each other; ask for fewer at once")]
     TooMany(usize),
@@ -236,22 +223,13 @@ pub enum RegistryError {
     },
     /// An archive was rejected.
     #[error("{of} cannot be unpacked: {error}")]
-    Archive {
-        of: Box<Release>,
-        error: ArchiveError,
-    },
+    Archive { of: Box<Release>, error: ArchiveError },
     /// The files are not a valid skill.
     #[error("{of} cannot be used: {error}")]
-    SkillSummary {
-        of: Box<Release>,
-        error: Box<SummaryError>,
-    },
+    SkillSummary { of: Box<Release>, error: Box<SummaryError> },
     /// A signature from the registry cannot be read.
     #[error("{of} is not taken: {error}; tell who runs the registry")]
-    Signature {
-        of: Box<Release>,
-        error: Box<SignatureError>,
-    },
+    Signature { of: Box<Release>, error: Box<SignatureError> },
     /// The files have other metadata than the index.
     #[error(
         "{of} is not taken: the index says {expected}, its files say {found}; tell who runs the \
@@ -294,17 +272,13 @@ pub enum RegistryError {
         "{of} is not there any more, and the registry does not say why: ask who runs it; the copy \
          keeps it for those who have it, and says that it is withdrawn"
     )]
-    DroppedCopy {
-        of: Box<Release>,
-    },
+    DroppedCopy { of: Box<Release> },
     /// A version that was taken down is in the registry again.
     #[error(
         "{of} was taken down, and the registry has it again: what was taken down never comes back; the \
          copy goes on saying so"
     )]
-    ReturnedCopy {
-        of: Box<Release>,
-    },
+    ReturnedCopy { of: Box<Release> },
     /// A locked skill is not from a registry.
     #[error("`{0}` is not locked from a registry")]
     NotFromARegistry(String),
@@ -316,10 +290,7 @@ pub enum RegistryError {
     Offline(String),
     /// The operating system returned an error.
     #[error("{}: {error}", path.display())]
-    Io {
-        path: PathBuf,
-        error: io::Error,
-    },
+    Io { path: PathBuf, error: io::Error },
 }
 
 impl RegistryError {

@@ -126,11 +126,7 @@ pub enum GatherError {
     Resolve(#[from] ResolveError),
     /// Two chosen skills would be installed into the same folder.
     #[error("`{first}` and `{second}` are both installed as `{folder}`, so that only one can be")]
-    SameFolder {
-        folder: String,
-        first: String,
-        second: String,
-    },
+    SameFolder { folder: String, first: String, second: String },
 }
 
 impl GatherError {

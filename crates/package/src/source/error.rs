@@ -22,11 +22,7 @@ pub enum SourceError {
     },
     /// A pasted command of another installer has an unknown option or argument.
     #[error("`{}` is not understood: {why}", line.escape_debug())]
-    Pasted {
-        line: String,
-        why: String,
-        hint: &'static str,
-    },
+    Pasted { line: String, why: String, hint: &'static str },
     /// The typed text is ambiguous.
     #[error("`{text}` can mean two things; write `{first}` or `{second}`")]
     Ambiguous {
@@ -45,9 +41,7 @@ pub enum SourceError {
     Registry(String),
     /// The source has no skill.
     #[error("`{place}` has no SKILL.md; name a folder that has one, or a Markdown file")]
-    NoSkill {
-        place: String,
-    },
+    NoSkill { place: String },
     /// A folder has too many files to search.
     #[error(
         "`{}` has more than {MAX_WALKED} files and folders; name a folder further inside",
@@ -72,10 +66,7 @@ pub enum SourceError {
     },
     /// An archive was rejected.
     #[error("`{place}` cannot be read: {error}")]
-    Archive {
-        place: String,
-        error: ArchiveError,
-    },
+    Archive { place: String, error: ArchiveError },
     /// The files cannot be those of a skill.
     #[error(transparent)]
     Tree(#[from] TreeError),
@@ -121,10 +112,7 @@ pub enum SourceError {
     },
     /// An address must not be contacted.
     #[error("`{address}` is not asked: {why}")]
-    Address {
-        address: String,
-        why: &'static str,
-    },
+    Address { address: String, why: &'static str },
     /// A server returned an error status.
     #[error("`{address}` answers {status}{}", way_out(*status))]
     Status {
@@ -140,10 +128,7 @@ pub enum SourceError {
     NoIndex(String),
     /// A list of skills is invalid.
     #[error("the list of skills `{address}` cannot be read: {why}; tell who runs the site")]
-    Index {
-        address: String,
-        why: String,
-    },
+    Index { address: String, why: String },
     /// A list of skills has a schema that this version does not know.
     #[error(
         "the list of skills `{address}` has the schema `{}`, which is not known; \
@@ -156,10 +141,7 @@ pub enum SourceError {
     },
     /// A list of skills no longer has this skill.
     #[error("`{address}` no longer has a skill `{name}`; list its skills and choose another")]
-    NotListed {
-        address: String,
-        name: String,
-    },
+    NotListed { address: String, name: String },
     /// The program git was not found.
     #[error("`{0}` was not found, which repositories need; install git")]
     NoGit(String),
@@ -189,10 +171,7 @@ pub enum SourceError {
         "`{url}` no longer has the commit {commit}; its history was rewritten: look at what \
          changed and update the skill"
     )]
-    NoCommit {
-        url: GitUrl,
-        commit: Commit,
-    },
+    NoCommit { url: GitUrl, commit: Commit },
     /// A commit has no such path.
     #[error("`{url}` has no `{}`{}", path.escape_debug(), similar_ones(similar))]
     NoPathInside {
@@ -230,10 +209,7 @@ pub enum SourceError {
     },
     /// The operating system returned an error.
     #[error("{}: {error}", path.display())]
-    Io {
-        path: PathBuf,
-        error: io::Error,
-    },
+    Io { path: PathBuf, error: io::Error },
     /// The data is not in the cache, and there is no network.
     #[error("{0} is not in the cache, and no server is asked")]
     Offline(String),

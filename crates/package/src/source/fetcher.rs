@@ -63,9 +63,7 @@ pub type Watcher = Arc<dyn Fn(Progress) + Send + Sync>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// A request to a server starts.
-    Asking {
-        place: String,
-    },
+    Asking { place: String },
     /// A part of a file was downloaded.
     Received {
         place: String,
@@ -75,14 +73,9 @@ pub enum Progress {
         of: Option<u64>,
     },
     /// A file is left out of a skill, because it configures tools of the surrounding repository.
-    LeftOut {
-        path: String,
-    },
+    LeftOut { path: String },
     /// An entry is skipped because it cannot be offered, for example in the index of a site.
-    Skipped {
-        name: String,
-        why: String,
-    },
+    Skipped { name: String, why: String },
 }
 
 /// Whether servers may be contacted.

@@ -64,10 +64,7 @@ pub enum KeyError {
     Generate,
     /// The operating system returned an error.
     #[error("{}: {error}", path.display())]
-    Io {
-        path: PathBuf,
-        error: io::Error,
-    },
+    Io { path: PathBuf, error: io::Error },
 }
 
 impl KeyError {

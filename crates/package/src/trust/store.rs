@@ -81,23 +81,13 @@ pub struct KeyRevocation {
 pub enum TrustStoreError {
     /// The operating system returned an error.
     #[error("{}: {error}", path.display())]
-    Io {
-        path: PathBuf,
-        error: io::Error,
-    },
+    Io { path: PathBuf, error: io::Error },
     /// The file is not valid. Treating it as empty would silently trust nobody.
     #[error("{} is not a list of trusted keys: {why}; fix it or remove it", path.display())]
-    Corrupt {
-        path: PathBuf,
-        why: String,
-    },
+    Corrupt { path: PathBuf, why: String },
     /// The key was revoked, and cannot be trusted again.
     #[error("the key {key_id} was revoked on {revoked_at}: {reason}; ask its owner for a new one")]
-    Revoked {
-        key_id: String,
-        revoked_at: String,
-        reason: String,
-    },
+    Revoked { key_id: String, revoked_at: String, reason: String },
     /// A namespace is neither the name of a skill nor a prefix.
     #[error("`{}` is not a namespace: expected the name of a skill, or its beginning and `*`", .0.escape_debug())]
     Namespace(String),

@@ -61,10 +61,7 @@ pub enum PackageError {
     #[error(
         "SKILL.md:{line}:{column}: a NUL byte stands here; delete it, or look at it with savoir check"
     )]
-    Nul {
-        line: usize,
-        column: usize,
-    },
+    Nul { line: usize, column: usize },
     /// SKILL.md is too large.
     #[error(
         "SKILL.md has {0} bytes, at most {MAX_TEXT_BYTES} are kept; move parts into references"
