@@ -314,11 +314,11 @@ mod tests {
         let first = state(rounds.begin("a", &arguments, work()).await);
         assert_eq!(text(rounds.go_on(&first, "a", &arguments, &yes).await), "Ok(Once)");
         let closed = text(rounds.go_on(&first, "a", &arguments, &yes).await);
-        assert!(closed.contains("not open"), "{closed}");
+        assert!(closed.contains("has expired"), "{closed}");
 
         let second = state(rounds.begin("a", &arguments, work()).await);
         let other = text(rounds.go_on(&second, "b", &arguments, &yes).await);
-        assert!(other.contains("not open"), "{other}");
+        assert!(other.contains("has expired"), "{other}");
         let third = state(rounds.begin("a", &arguments, work()).await);
         let nothing = InputResponses::new();
         assert_eq!(text(rounds.go_on(&third, "a", &arguments, &nothing).await), "Ok(Declined)");
