@@ -197,7 +197,7 @@ fn gibberish_to_gaia() {
     network: network -> permissions: moved: AMD GAIA has it at `permissions`
     author: - -> author: approximated: GAIA needs an author
     license: - -> license: approximated: GAIA needs a licence
-    security_tier: - -> security_tier: approximated: trust must be earned anew
+    security_tier: - -> security_tier: approximated: a converted skill starts as experimental
     tools: body -> tools: approximated: GAIA calls functions of `tools.py`; write one for each command
     body: body -> body: kept: byte for byte
     "###);
