@@ -17,8 +17,8 @@
 //!   next program can repair a change that a crashed program left incomplete
 //!   ([`SkillSet::recover`]).
 //! - [`SkillSet::verify`] lists every file that differs from the lock.
-//! - [`SkillSet::found`] inspects skills that other tools put into the folders of agents, and
-//!   [`SkillSet::adopt`] plans to add them to the lock without changing their files.
+//! - [`SkillSet::adopt`] plans to add skills that other tools installed to the lock, without changing
+//!   their files.
 //! - [`updates`] lists the skills that have a newer version.
 //!
 //! If a skill is installed for the agent `gaia`, the lock file that GAIA reads is written, too.

@@ -1,8 +1,8 @@
 //! Imports a mirror or a folder of skills into the registry.
 //!
-//! - [`find_skills`] finds the packages of a mirror, or folders and archives of skills.
-//! - [`prepare_version`] reads one of them and prepares a version that can be published.
-//! - [`publish`] adds versions to the registry: new packages in one transaction, versions of existing
+//! - `find_skills` finds the packages of a mirror, or folders and archives of skills.
+//! - `prepare_version` reads one of them and prepares a version that can be published.
+//! - `publish` adds versions to the registry: new packages in one transaction, versions of existing
 //!   packages one by one.
 //!
 //! Existing versions with the same bytes are skipped, so that an interrupted import can be run again. The
