@@ -8,7 +8,7 @@
 //! use savoir_lint::render::{self, FileReport, Format, Summary, TextStyle};
 //!
 //! let source = Source::from_bytes(b"name: Demo\n".to_vec())?;
-//! let found = [Diagnostic::error("invalid-name", "the name has a capital letter", Span::new(6, 10))];
+//! let found = [Diagnostic::error("invalid-name", Span::new(6, 10), "a capital letter")];
 //! let report =
 //!     FileReport { path: "SKILL.md", source: Some(&source), dialect: None, diagnostics: &found };
 //!
