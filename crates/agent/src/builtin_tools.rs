@@ -26,7 +26,7 @@ use super::{
 const MAX_FOUND: usize = 50;
 const FOUND: usize = 10;
 
-/// What whoever asks for a skill with `context: fork` is told.
+/// Shown to an agent that asks for a skill with `context: fork`.
 const FOR_A_SUB_AGENT: &str = "This skill is meant for a sub-agent: if you can start one, give it \
     these instructions, and no other tools than those of `allowed_tools` if there are any, and go on \
     with its result. If you cannot, carry it out here with these tools alone, and tell only what came \
@@ -97,7 +97,7 @@ pub struct BuiltinTools {
     allowed_tools: Option<Arc<AllowedTools>>,
     /// Where the tools of a skill that is loaded are offered.
     tools: Option<Arc<SkillTools>>,
-    /// Whether skills that are meant to be carried out apart are left to whoever asks for them.
+    /// Whether the calling agent itself runs skills with `context: fork`.
     leaves_forks: bool,
 }
 
@@ -107,8 +107,8 @@ impl BuiltinTools {
         Self { library, allowed_tools, tools: None, leaves_forks: false }
     }
 
-    /// Leaves skills that are meant to be carried out apart to whoever asks for them: they restrict
-    /// nothing here, and their answer says what is meant.
+    /// Leaves skills with `context: fork` to the calling agent: they restrict no tools here, and the
+    /// answer says that the skill is meant for a separate agent.
     #[must_use]
     pub fn leaving_forks(self) -> Self {
         Self { leaves_forks: true, ..self }
@@ -134,7 +134,7 @@ impl BuiltinTools {
         self.leaves_forks && skill.policy.context_fork
     }
 
-    /// What else there is to know before a skill is followed, whoever chose it.
+    /// Notes that the model reads before it follows a skill.
     pub fn note(&self, opened: &Opened) -> Option<String> {
         let before = opened.note.as_deref();
         if !self.leaves(&opened.skill) {
@@ -144,8 +144,7 @@ impl BuiltinTools {
         Some(noted(before, &format!("{FOR_A_SUB_AGENT} {held}")))
     }
 
-    /// What the list of the skill that is followed leaves of one that is left to whoever asked for
-    /// it.
+    /// The tools of a forked skill that the allow-list of the current skill permits.
     fn held(&self, skill: &Skill) -> Option<String> {
         let snapshot = self.allowed_tools.as_ref()?.snapshot();
         let followed = snapshot.skill()?;
@@ -167,9 +166,9 @@ impl BuiltinTools {
         specs.into_iter().filter(is_meant).map(|spec| spec.definition.name).collect()
     }
 
-    /// A skill is followed from here on, whoever chose it: its list holds, and its tools are
-    /// offered, by the names that this gives. One that is left to whoever asks for it changes no
-    /// list: what the skill before it refuses stays refused.
+    /// Starts to follow a skill: enforces its allow-list, and returns the names under which its tools
+    /// are offered. A skill that is left to the calling agent changes no list: a tool that the
+    /// skill before it refuses stays refused.
     pub fn follow(&self, skill: &Skill) -> Vec<String> {
         if let Some(allowed_tools) = self.allowed_tools.as_ref().filter(|_| !self.leaves(skill)) {
             allowed_tools.follow(&skill.name, AllowList::of(&skill.policy));

@@ -132,10 +132,7 @@ pub enum LibraryError {
     )]
     Outside { path: String },
     /// The skill has no such file.
-    #[error(
-        "the skill `{name}` has no file `{}`; its resources are told by use_skill",
-        shorten_name(path)
-    )]
+    #[error("the skill `{name}` has no file `{}`; use_skill lists its files", shorten_name(path))]
     NoFile {
         /// The skill.
         name: String,

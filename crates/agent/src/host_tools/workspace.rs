@@ -152,8 +152,8 @@ impl Workspace {
             .map_err(|_| ("file-not-text", format!("`{shown}` is no text in UTF-8")))
     }
 
-    /// Writes a text file beside its place, then moves it there: whoever reads it finds the old
-    /// text or the new one.
+    /// Writes a text file under another name, then renames it, so that readers see the old text or
+    /// the new one.
     pub(super) fn write(&self, path: &Inside, text: &str) -> Result<(), ToolFailure> {
         let shown = path.text();
         fits(text)?;

@@ -107,8 +107,8 @@ impl TurnMeter {
         }
     }
 
-    /// A meter for a part: some steps, and half of the tokens that are left, so that whoever asked
-    /// for the part can still say what came of it.
+    /// Limits for a sub-agent: some steps, and half of the remaining tokens, so that the caller can
+    /// still report the result.
     pub(super) fn part(self: &Arc<Self>, steps: u32) -> Self {
         Self {
             most_steps: steps.min(self.rest_of_steps()),

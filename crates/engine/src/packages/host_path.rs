@@ -89,8 +89,8 @@ impl HostPath {
     }
 }
 
-/// A working folder and the repository around it. The home of the user is no project: what is
-/// installed for the user is there, and no run gets it as a whole unless the user says so.
+/// A working folder and the repository around it. The user's home is not a project:
+/// it holds what is installed for the user, and a run gets all of it only if the user says so.
 fn project(folder: &Path, home: &Path) -> Vec<PathBuf> {
     let run_env = RunEnvironment::at(folder, home);
     let folders = [Some(run_env.directory), run_env.repository].into_iter().flatten();

@@ -7,15 +7,6 @@ use serde_json::{Value, json};
 
 use crate::{error::CommandError, install_context::ScopeArgs, output};
 
-/// Verifies the skills of these names; without any, all skills in the lock.
-pub(super) fn verify(
-    scope: &ScopeArgs,
-    names: &[String],
-    as_json: bool,
-) -> Result<ExitCode, CommandError> {
-    verify_locked(scope, names, as_json)
-}
-
 /// Whether all of these skills are in the lock.
 pub(super) fn are_locked(scope: &ScopeArgs, names: &[String]) -> Result<bool, CommandError> {
     if names.is_empty() {
@@ -25,7 +16,8 @@ pub(super) fn are_locked(scope: &ScopeArgs, names: &[String]) -> Result<bool, Co
     Ok(names.iter().all(|name| locked.contains_key(name)))
 }
 
-fn verify_locked(
+/// Verifies the skills of these names; without any, all skills in the lock.
+pub(super) fn verify(
     scope: &ScopeArgs,
     names: &[String],
     as_json: bool,
