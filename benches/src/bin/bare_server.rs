@@ -6,7 +6,7 @@
 use std::convert::Infallible;
 
 use axum::{Router, body::Body, extract::Request, http::header, response::Response, routing::post};
-use savoir_engine::event::{Done, Event, Thought};
+use savoir_flow::event::{Done, Event, Thought};
 
 fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();

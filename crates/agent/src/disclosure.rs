@@ -8,7 +8,7 @@ pub mod hosts;
 
 use std::{cmp::Reverse, fmt::Write as _};
 
-use savoir_engine::knowledge::chunk::estimate_tokens;
+use savoir_knowledge::chunk::estimate_tokens;
 use savoir_lint::harmless;
 use savoir_skill::{Skill, dialect::personal_agent::preamble_line};
 use serde::Serialize;

@@ -17,13 +17,9 @@ use std::{
 };
 
 use futures::future::BoxFuture;
-use savoir_engine::{
-    grant::ProtectedPaths,
-    knowledge::extract::html::to_markdown_with_links,
-    protection::Baseline,
-    run_environment::RunEnvironment,
-    workflow::{HttpPolicy, read_page},
-};
+use savoir_engine::{grant::ProtectedPaths, protection::Baseline, run_environment::RunEnvironment};
+use savoir_flow::workflow::{HttpPolicy, read_page};
+use savoir_knowledge::extract::html::to_markdown_with_links;
 use savoir_skill::allow_list::NotAllowed;
 use serde_json::{Map, Value, json};
 use thiserror::Error;

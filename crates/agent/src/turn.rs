@@ -35,10 +35,8 @@ use super::{
     skill_tools::SkillTools,
     toolset::Toolset,
 };
-use savoir_engine::{
-    event::{Done, Emitter, Event, Gone, Thought},
-    services::Services,
-};
+use savoir_flow::event::{Done, Emitter, Event, Gone, Thought};
+use savoir_flow::services::Services;
 
 /// A model with tools and skills.
 #[derive(Clone, Debug)]

@@ -15,11 +15,6 @@
 //!   answers.
 //! - [`run`] plans a run and executes it in the sandbox; [`python`] hosts Python tools;
 //!   [`protection`] keeps a run from changing files that other programs execute or obey.
-//! - [`event`] defines the events that a run streams; [`services`] defines the models and the
-//!   knowledge that a run may query; [`skill_lookup`] finds skills for a run.
-//! - [`prompt`] runs skills that are only a prompt; [`workflow`] runs graphs of models, skills,
-//!   searches, requests and code.
-//! - [`knowledge`] splits documents into passages and makes them searchable.
 //! - [`contract`] observes which permissions a tool really needs.
 //! - [`envelope`] is the result of a tool; [`record`] stores which tool ran and how the run ended.
 //!   Records are files below [`home`].
@@ -32,14 +27,11 @@ pub mod approval;
 pub mod call;
 pub mod contract;
 pub mod envelope;
-pub mod event;
 pub mod grant;
 pub mod home;
-pub mod knowledge;
 pub mod limits;
 pub mod loaded_skill;
 pub mod manifest;
-pub mod prompt;
 pub mod protection;
 pub mod python;
 pub mod record;
@@ -47,18 +39,14 @@ pub mod requirements;
 pub mod run;
 pub mod run_environment;
 pub mod secrets;
-pub mod services;
 pub mod session;
-pub mod skill_lookup;
 pub mod structured;
-pub mod workflow;
 
 pub mod cancel;
 mod clock;
 mod error;
 mod inspect;
 mod packages;
-pub mod retrieval;
 pub mod store;
 #[cfg(test)]
 mod testing;

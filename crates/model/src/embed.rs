@@ -11,6 +11,7 @@ pub(crate) use self::{
     http::{EmbeddingApi, HttpEmbedder},
     local::LocalEmbedder,
 };
+pub use self::local::WordPiece;
 use crate::ModelError;
 
 /// Turns texts into vectors that all have the same dimension.

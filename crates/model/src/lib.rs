@@ -25,7 +25,7 @@ mod settings;
 pub use chat::{
     ChatRequest, Chunk, Finish, LanguageModel, Message, ToolCall, ToolDefinition, Usage,
 };
-pub use embed::Embedder;
+pub use embed::{Embedder, WordPiece};
 pub use error::ModelError;
 pub use models::{ChosenModel, Models, ProviderModels};
 pub use secret::Secret;

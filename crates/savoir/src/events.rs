@@ -6,7 +6,7 @@ use std::{
     process::ExitCode,
 };
 
-use savoir_engine::event::{CitedSource, Done, Event, Thought};
+use savoir_flow::event::{CitedSource, Done, Event, Thought};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::Receiver;
 

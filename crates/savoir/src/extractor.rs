@@ -2,7 +2,7 @@
 
 use std::env;
 
-use savoir_engine::knowledge::extract::{Extractor, Isolated};
+use savoir_knowledge::extract::{Extractor, Isolated};
 
 /// The hidden command that reads one PDF from standard input.
 pub(crate) const COMMAND: &str = "__extract";

@@ -5,6 +5,8 @@ const OWN_CRATES: [&str; 12] = [
     "savoir",
     "savoir_agent",
     "savoir_engine",
+    "savoir_flow",
+    "savoir_knowledge",
     "savoir_lint",
     "savoir_model",
     "savoir_package",

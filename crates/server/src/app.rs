@@ -2,7 +2,9 @@
 
 use std::{ops::Deref, sync::Arc};
 
-use savoir_engine::{knowledge::Knowledge, services::Services, workflow::CodePolicy};
+use savoir_flow::services::Services;
+use savoir_flow::workflow::CodePolicy;
+use savoir_knowledge::Knowledge;
 use savoir_model::Models;
 use savoir_registry::{RegistryState, vetting::Vetting};
 use savoir_store::{Database, Storage, StoreError};

@@ -9,7 +9,7 @@ use axum::{
     http::{HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use savoir_engine::skill_lookup::LoadError;
+use savoir_flow::skill_lookup::LoadError;
 use savoir_skill::dialect::agent_flow::Refusal;
 use savoir_store::{QuotaReached, StoreError};
 use serde_json::{Value, json};

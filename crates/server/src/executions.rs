@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use savoir_engine::workflow::{Features, Graph, Host, StoreJournal, WorkflowRun, journal::LEASE};
+use savoir_flow::workflow::{Features, Graph, Host, StoreJournal, WorkflowRun, journal::LEASE};
 use savoir_store::{Execution, Workflow};
 use uuid::Uuid;
 

@@ -9,7 +9,8 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::graceful::{GracefulConnection, GracefulShutdown},
 };
-use savoir_engine::limits::{EXECUTION_KEPT, TASK_KEPT};
+use savoir_flow::workflow::journal::EXECUTION_KEPT;
+use savoir_knowledge::limits::TASK_KEPT;
 use savoir_registry as registry;
 use savoir_store::{StoreError, Timestamp, registry::RegistryError};
 use tokio::{

@@ -9,7 +9,7 @@ use std::{
 use axum::http::StatusCode;
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use savoir_engine::skill_lookup::{LoadError, SkillLookup};
+use savoir_flow::skill_lookup::{LoadError, SkillLookup};
 use savoir_skill::{
     Skill,
     dialect::{

@@ -8,7 +8,7 @@ use axum::{
     response::Response,
 };
 use futures::{FutureExt as _, Stream};
-use savoir_engine::event::{Done, Emitter, Event, Thought};
+use savoir_flow::event::{Done, Emitter, Event, Thought};
 use tokio::{
     sync::mpsc::Receiver,
     time::{Instant, Interval, MissedTickBehavior, interval_at},

@@ -4,7 +4,7 @@
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::{FutureExt as _, StreamExt as _, stream};
-use savoir_engine::event::{Gone, Thought};
+use savoir_flow::event::{Gone, Thought};
 use savoir_lint::words::nearest;
 use savoir_model::ToolCall;
 use savoir_skill::allow_list::NotAllowed;

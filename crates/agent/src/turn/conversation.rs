@@ -1,7 +1,7 @@
 //! What was said. Every call has an answer here at every moment, so that the conversation can go on
 //! wherever it was cut off.
 
-use savoir_engine::knowledge::chunk::estimate_tokens;
+use savoir_knowledge::chunk::estimate_tokens;
 use savoir_model::{Message, ToolCall};
 use serde_json::json;
 

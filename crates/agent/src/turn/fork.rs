@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use savoir_engine::event::Thought;
+use savoir_flow::event::Thought;
 use savoir_model::ToolCall;
 use savoir_skill::allow_list::AllowList;
 use serde_json::json;

@@ -3,8 +3,8 @@
 use std::{fs, path::Path};
 
 use savoir_agent::disclosure::{Candidate, Preamble};
+use savoir_model::WordPiece;
 use savoir_skill::{Source, read};
-use tokenizers::Tokenizer;
 
 /// Skills that are looked at.
 const MOST: usize = 250;
@@ -39,9 +39,9 @@ fn a_preamble_costs_a_tenth_of_all_texts_at_most() {
         eprintln!("=== SKIPPED: no skills to count ===");
         return;
     }
-    let mut tokenizer = Tokenizer::from_file(Path::new(&folder).join("tokenizer.json")).unwrap();
-    tokenizer.with_truncation(None).unwrap().with_padding(None);
-    let count = |text: &str| tokenizer.encode(text, false).unwrap().len();
+    let file = fs::read(Path::new(&folder).join("tokenizer.json")).unwrap();
+    let tokenizer = WordPiece::from_json(&file).unwrap();
+    let count = |text: &str| tokenizer.count(text);
     let (mut bodies, mut skills) = (0, Vec::new());
     for text in found {
         let Ok(source) = Source::from_bytes(text.into_bytes()) else { continue };

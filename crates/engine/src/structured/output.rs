@@ -158,20 +158,47 @@ fn shortened(text: &str) -> String {
     }
 }
 
+/// Validates a value against a JSON Schema: draft 2020-12 unless `$schema` names another one.
 fn hold(schema: &Value, value: &Value) -> Result<(), OutputError> {
-    let validator = jsonschema::options()
-        .offline()
-        .build(schema)
-        .map_err(|error| OutputError::BadSchema(error.to_string()))?;
-    let violations: Vec<Violation> = validator
-        .iter_errors(value)
-        .take(MAX_VIOLATIONS)
-        .map(|error| Violation {
-            pointer: shortened(error.instance_path().as_str()),
-            message: shortened(&error.to_string()),
-        })
-        .collect();
-    if violations.is_empty() { Ok(()) } else { Err(OutputError::Mismatch(violations)) }
+    let bad = |error: &dyn fmt::Display| OutputError::BadSchema(shortened(&error.to_string()));
+    let mut compiler = boon::Compiler::new();
+    compiler.use_loader(Box::new(NoLoader));
+    compiler.add_resource(SCHEMA_URL, schema.clone()).map_err(|error| bad(&error))?;
+    let mut schemas = boon::Schemas::new();
+    let index = compiler.compile(SCHEMA_URL, &mut schemas).map_err(|error| bad(&error))?;
+    schemas.validate(value, index).map_err(|error| {
+        let mut violations = Vec::new();
+        collect_violations(&error, &mut violations);
+        OutputError::Mismatch(violations)
+    })
+}
+
+/// The name of the schema itself while it is compiled.
+const SCHEMA_URL: &str = "urn:savoir:output-schema";
+
+/// Refuses to load schemas that are not inside the schema of the skill.
+struct NoLoader;
+
+impl boon::UrlLoader for NoLoader {
+    fn load(&self, url: &str) -> Result<Value, Box<dyn std::error::Error>> {
+        Err(format!("it refers to {url}, and other schemas are not loaded").into())
+    }
+}
+
+/// Collects the first errors that have no cause of their own.
+fn collect_violations(error: &boon::ValidationError<'_, '_>, violations: &mut Vec<Violation>) {
+    if violations.len() >= MAX_VIOLATIONS {
+        return;
+    }
+    if error.causes.is_empty() {
+        violations.push(Violation {
+            pointer: shortened(&error.instance_location.to_string()),
+            message: shortened(&error.kind.to_string()),
+        });
+    }
+    for cause in &error.causes {
+        collect_violations(cause, violations);
+    }
 }
 
 #[cfg(test)]

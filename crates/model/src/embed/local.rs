@@ -3,6 +3,7 @@
 mod bert;
 mod folder;
 mod weights;
+mod word_piece;
 
 use std::{
     path::Path,
@@ -10,13 +11,13 @@ use std::{
 };
 
 use futures::{FutureExt as _, future::BoxFuture};
-use tokenizers::{Tokenizer, TruncationParams};
 use tokio::task::spawn_blocking;
 
 use self::{
     bert::Bert,
     folder::{ModelFolder, Pooling},
 };
+pub use self::word_piece::WordPiece;
 use super::{Embedder, normalise};
 use crate::{ModelError, limits};
 
@@ -38,7 +39,8 @@ struct LazyModel {
 
 #[derive(Debug)]
 struct EmbeddingModel {
-    tokenizer: Tokenizer,
+    tokenizer: WordPiece,
+    max_tokens: usize,
     bert: Bert,
     pooling: Pooling,
 }
@@ -88,17 +90,12 @@ impl LazyModel {
 
 impl EmbeddingModel {
     fn load(folder: &ModelFolder) -> Result<Self, ModelError> {
-        let mut tokenizer = Tokenizer::from_bytes(folder.tokenizer()?)
-            .map_err(|error| folder.read_error("tokenizer.json", &error))?;
-        let max_length = folder.max_tokens();
-        let truncation = TruncationParams { max_length, ..TruncationParams::default() };
-        tokenizer
-            .with_padding(None)
-            .with_truncation(Some(truncation))
+        let tokenizer = WordPiece::from_json(&folder.tokenizer()?)
             .map_err(|error| folder.read_error("tokenizer.json", &error))?;
         let bert = Bert::load(folder.config(), &folder.weights()?)
             .map_err(|error| folder.read_error("model.safetensors", &error))?;
-        Ok(Self { tokenizer, bert, pooling: folder.pooling() })
+        let max_tokens = folder.max_tokens();
+        Ok(Self { tokenizer, max_tokens, bert, pooling: folder.pooling() })
     }
 
     /// Embeds texts one by one: on a CPU, padding them to one length gains nothing.
@@ -107,8 +104,7 @@ impl EmbeddingModel {
     }
 
     fn embed_text(&self, text: &str) -> Result<Vec<f32>, String> {
-        let encoding = self.tokenizer.encode(text, true).map_err(|error| error.to_string())?;
-        let states = self.bert.forward(encoding.get_ids())?;
+        let states = self.bert.forward(&self.tokenizer.encode(text, self.max_tokens))?;
         let pooled = match self.pooling {
             Pooling::Mean => states.mean_axis(ndarray::Axis(0)),
             Pooling::First => states.outer_iter().next().map(|row| row.to_owned()),

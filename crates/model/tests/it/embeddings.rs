@@ -126,8 +126,8 @@ async fn broken_weights_are_reported_on_first_use() {
     let embedder = folder(dir.path()).unwrap().embedder().unwrap().clone();
     let error = embedder.embed(vec!["x".to_owned()]).await.unwrap_err().to_string();
     assert!(error.contains("tokenizer.json"), "{error}");
-    let words = json!({ "[UNK]": 0, "x": 1, "y": 2 });
-    let model = json!({ "type": "WordLevel", "vocab": words, "unk_token": "[UNK]" });
+    let words = json!({ "[UNK]": 0, "[CLS]": 1, "[SEP]": 2 });
+    let model = json!({ "type": "WordPiece", "vocab": words, "unk_token": "[UNK]" });
     write("tokenizer.json", &json!({ "version": "1.0", "model": model }).to_string()).unwrap();
     let error = embedder.embed(vec!["x".to_owned()]).await.unwrap_err().to_string();
     assert!(error.contains("model.safetensors"), "{error}");

@@ -2,14 +2,12 @@
 
 use std::{cell::RefCell, process::ExitCode, sync::Arc};
 
-use savoir_engine::{
-    event::Emitter,
-    knowledge::Knowledge,
-    prompt::{self, PromptRun},
-    record::ErrorRecord,
-    services::{Services, TimeLimits},
-    structured::{self, Answer},
-};
+use savoir_engine::{record::ErrorRecord, structured::{self, Answer}};
+use savoir_flow::event::Emitter;
+use savoir_flow::prompt;
+use savoir_flow::prompt::PromptRun;
+use savoir_flow::services::{Services, TimeLimits};
+use savoir_knowledge::Knowledge;
 use savoir_model::Models;
 use savoir_skill::{Skill, skill::Output};
 use savoir_store::Database;

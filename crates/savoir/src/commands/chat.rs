@@ -16,11 +16,9 @@ use savoir_agent::{
     skill_tools::{SkillToolEnvironment, SkillTools},
     turn::{Agent, Conversation, Forks, TurnLimits},
 };
-use savoir_engine::{
-    Home,
-    event::Emitter,
-    services::{Services, TimeLimits},
-};
+use savoir_engine::Home;
+use savoir_flow::event::Emitter;
+use savoir_flow::services::{Services, TimeLimits};
 
 use self::{
     hangup::Hangup,

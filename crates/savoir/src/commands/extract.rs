@@ -2,7 +2,7 @@
 
 use std::{io, process::ExitCode};
 
-use savoir_engine::knowledge::extract::child_main;
+use savoir_knowledge::extract::child_main;
 
 use crate::error::CommandError;
 

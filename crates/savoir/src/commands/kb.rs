@@ -4,7 +4,7 @@ mod add;
 
 use std::{path::PathBuf, process::ExitCode};
 
-use savoir_engine::knowledge::{Knowledge, Mode, Passage, SearchError};
+use savoir_knowledge::{Knowledge, Mode, Passage, SearchError};
 use savoir_store::{Database, Document, KnowledgeBase};
 use serde_json::{Value, json};
 

@@ -14,7 +14,9 @@ use std::{
     time::Duration,
 };
 
-use savoir_engine::{Home, knowledge::Indexer, workflow::HttpPolicy};
+use savoir_engine::Home;
+use savoir_flow::workflow::HttpPolicy;
+use savoir_knowledge::Indexer;
 use savoir_model::Models;
 use savoir_registry::vetting::{self, Audit, Detonation};
 use savoir_server::{App, CatalogConfig, Config as ServerConfig, RegistryConfig, ToolRunner};

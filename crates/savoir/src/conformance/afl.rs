@@ -3,10 +3,8 @@
 mod events;
 mod http;
 
-use savoir_engine::{
-    event,
-    workflow::{Scope, condition, mapped_inputs},
-};
+use savoir_flow::event;
+use savoir_flow::workflow::{Scope, condition, mapped_inputs};
 use savoir_skill::{
     Dialect,
     dialect::agent_flow::{self, Refusal},

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use axum::{Json as JsonResponse, extract::State, response::Response};
 use savoir_agent::chat::{ChatService, ChatTurn};
-use savoir_engine::{event::Event, manifest::mode};
+use savoir_engine::manifest::mode;
+use savoir_flow::event::Event;
 use savoir_skill::dialect::agent_flow::parse_at_skill;
 use savoir_store::Session;
 use serde::{Deserialize, Serialize};

@@ -13,7 +13,7 @@ use axum::{
 };
 use bytes::Bytes;
 use http_body_util::Limited;
-use savoir_engine::knowledge::{Passage, Reprocessing, SearchError, UploadError};
+use savoir_knowledge::{Passage, Reprocessing, SearchError, UploadError};
 use savoir_store::{Document, IndexingTask, KnowledgeBase};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};

@@ -6,7 +6,7 @@ use axum::{
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
-use savoir_engine::prompt::{self, PromptRun};
+use savoir_flow::prompt::{self as prompt, PromptRun};
 use savoir_skill::dialect::agent_flow;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

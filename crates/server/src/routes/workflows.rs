@@ -6,7 +6,7 @@ use axum::{
     http::{HeaderMap, StatusCode},
     response::{IntoResponse as _, Response},
 };
-use savoir_engine::workflow::{self, Graph};
+use savoir_flow::workflow::{self as workflow, Graph};
 use savoir_store::{Execution, ExecutionStatus, NewWorkflow, Workflow};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};

@@ -3,7 +3,7 @@
 use std::{io::Write as _, time::Duration};
 
 use reqwest::Method;
-use savoir_engine::knowledge::{
+use savoir_knowledge::{
     Indexer, Knowledge,
     extract::{Extractor, Isolated},
 };

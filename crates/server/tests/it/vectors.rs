@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use futures::{FutureExt as _, future::BoxFuture};
-use savoir_engine::knowledge::Knowledge;
+use savoir_knowledge::Knowledge;
 use savoir_model::{Embedder, ModelError, Models};
 use serde_json::json;
 

@@ -15,9 +15,8 @@ use savoir_agent::{
     host_tools::{Autonomy, HostTools},
     toolset::{ToolAnswer, Toolset},
 };
-use savoir_engine::{
-    approval::ApprovalQuestion, run_environment::RunEnvironment, workflow::HttpPolicy,
-};
+use savoir_engine::{approval::ApprovalQuestion, run_environment::RunEnvironment};
+use savoir_flow::workflow::HttpPolicy;
 use savoir_sandbox::Support;
 use savoir_skill::{allow_list::AllowList, allowed_tools::split};
 use serde_json::{Value, json};

@@ -21,10 +21,8 @@ use savoir_agent::{
     toolset::{Origin, ToolAnswer, ToolSpec, Toolset},
     turn::{Agent, Conversation, Ended, Forks, TurnLimits},
 };
-use savoir_engine::{
-    event::{Emitter, Event, Thought},
-    services::{Services, TimeLimits},
-};
+use savoir_flow::event::{Emitter, Event, Thought};
+use savoir_flow::services::{Services, TimeLimits};
 use savoir_model::{
     ChatRequest, Chunk, Finish, LanguageModel, Message, ModelError, Models, ToolCall,
     ToolDefinition,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use savoir_agent::turn::{Conversation, Ended, Limit};
-use savoir_engine::event::{Emitter, Event};
+use savoir_flow::event::{Emitter, Event};
 use savoir_model::{Chunk, Message, ToolCall, Usage};
 use serde_json::json;
 

@@ -1,7 +1,7 @@
 //! Looks up the installed skills of the user who runs a workflow.
 
 use futures::future::BoxFuture;
-use savoir_engine::skill_lookup::{LoadError, SkillLookup};
+use savoir_flow::skill_lookup::{LoadError, SkillLookup};
 use savoir_skill::Skill;
 
 use crate::{load, lookup::Lookup};

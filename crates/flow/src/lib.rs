@@ -1,0 +1,20 @@
+//! Runs skills that need a model: prompts and workflows.
+//!
+//! - [`services`] holds the models, the knowledge and the database that a run may use.
+//! - [`prompt`] fills the text of a skill in and asks a model; [`retrieval`] adds passages of a
+//!   knowledge base to the question.
+//! - [`workflow`] runs graphs of models, skills, searches, requests and code.
+//! - [`event`] defines the events that a run streams; [`skill_lookup`] finds the skills of a
+//!   workflow.
+
+#![forbid(unsafe_code)]
+
+pub mod event;
+pub mod prompt;
+pub mod retrieval;
+pub mod services;
+pub mod skill_lookup;
+pub mod workflow;
+
+#[cfg(test)]
+mod testing;

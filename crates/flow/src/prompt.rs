@@ -1,0 +1,173 @@
+//! A prompt skill runs: its inputs go into its prompt, passages are found, a model answers.
+
+use savoir_model::Message;
+use savoir_skill::{Skill, dialect::agent_flow::model_settings, render};
+use serde_json::{Map, Value};
+
+use crate::{event::{Done, Emitter, Event, Gone, Thought}, retrieval::{Search, system_message}, services::{Answer, Question, Services}};
+use savoir_knowledge::limits::QUERY_CHARS;
+use savoir_engine::structured;
+
+/// Bytes that values may take in a prompt. No model reads as much.
+const MAX_FILLED_BYTES: usize = 16 * 1024 * 1024;
+
+/// Characters of what is searched for that are shown.
+const SHOWN_QUERY_CHARS: usize = 200;
+
+/// A skill with what it is given.
+#[derive(Clone, Copy, Debug)]
+pub struct PromptRun<'a> {
+    /// The skill.
+    pub skill: &'a Skill,
+    /// Values of its inputs. Names that it does not declare are ignored.
+    pub inputs: &'a Map<String, Value>,
+    /// The skill's folder, for prompts that name it.
+    pub directory: Option<&'a str>,
+    /// `provider:model` or a model's name; the default if there is none.
+    pub model: Option<&'a str>,
+    /// Who runs it.
+    pub user: Option<i64>,
+    /// Whether the answer must be what the skill promises. Only where the one who waits can end it:
+    /// a schema can be written so that nobody lives to see it checked.
+    pub held_to_outputs: bool,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// The answer as far as it came.
+    pub text: String,
+    /// The message of the last event, if the run failed.
+    pub error: Option<String>,
+}
+
+impl Outcome {
+    /// The last event of the run.
+    pub fn done(&self) -> Done {
+        match &self.error {
+            None => Done::Success { message: "Skill execution completed successfully" },
+            Some(message) => Done::Error { message: message.clone() },
+        }
+    }
+}
+
+/// Runs a skill and tells what happens, the last event included.
+pub async fn run(services: &Services, run: PromptRun<'_>, out: &Emitter) -> Result<Outcome, Gone> {
+    let outcome = steps(services, run, out).await?;
+    out.emit(Event::Done(outcome.done())).await?;
+    Ok(outcome)
+}
+
+/// Runs a skill as a part of something larger: without the last event.
+pub async fn steps(
+    services: &Services,
+    run: PromptRun<'_>,
+    out: &Emitter,
+) -> Result<Outcome, Gone> {
+    let mut answer = Answer::default();
+    let steps = all_steps(services, run, out, &mut answer);
+    let limit = services.limits.answer;
+    let error = if let Ok(error) = tokio::time::timeout(limit, steps).await {
+        error?
+    } else {
+        let message = format!("Skill execution timed out ({}s)", limit.as_secs());
+        out.emit(Event::Error { message }).await?;
+        Some("Timeout".to_owned())
+    };
+    Ok(Outcome { text: answer.text, error })
+}
+
+/// The message of a failure, if there is one.
+async fn all_steps(
+    services: &Services,
+    run: PromptRun<'_>,
+    out: &Emitter,
+    answer: &mut Answer,
+) -> Result<Option<String>, Gone> {
+    out.emit(Thought::new("validation", "start")).await?;
+    let prompt = match filled(run) {
+        Ok(prompt) => prompt,
+        Err(error) => {
+            out.emit(Thought::new("validation", "error").with("error", error.as_str())).await?;
+            return Ok(Some(error));
+        }
+    };
+    let complete = |topic, message: &str| Thought::new(topic, "complete").with("message", message);
+    out.emit(complete("validation", "All required inputs provided")).await?;
+    out.emit(Thought::new("substitution", "start")).await?;
+    out.emit(complete("substitution", "Variables substituted")).await?;
+
+    let passages = match &run.skill.policy.knowledge_base {
+        Some(base) => {
+            let query = first_chars(&prompt, QUERY_CHARS);
+            let search = Search { base, query, user: owner(run.skill).or(run.user) };
+            let shown = first_chars(&prompt, SHOWN_QUERY_CHARS);
+            let thought = |status| match status {
+                "searching" => search.thought(status).with("query", shown),
+                _ => search.thought(status),
+            };
+            search.tell(services, thought, out).await?
+        }
+        None => Vec::new(),
+    };
+
+    out.emit(Thought::new("generation", "start")).await?;
+    let settings = model_settings(run.skill);
+    let question = Question {
+        model: run.model,
+        messages: vec![Message::System(system_message(&passages)), Message::User(prompt)],
+        temperature: Some(settings.temperature),
+        max_tokens: Some(settings.max_tokens),
+        user: run.user,
+    };
+    services.ask_into(question, out, answer).await?;
+    let failure = match &answer.error {
+        None if run.held_to_outputs => broken_promise(run.skill, &answer.text),
+        None => None,
+        Some(error) => {
+            let help = error.help();
+            tracing::warn!(skill = run.skill.name, %error, help, "a model failed");
+            Some("Generation failed".to_owned())
+        }
+    };
+    if let Some(message) = failure.clone() {
+        out.emit(Event::Error { message }).await?;
+    }
+    Ok(failure)
+}
+
+/// How an answer differs from what the skill says that it answers with.
+fn broken_promise(skill: &Skill, answer: &str) -> Option<String> {
+    let promised = skill.outputs.as_ref()?;
+    structured::validate_answer(promised, answer).err().map(|error| error.to_string())
+}
+
+/// Whose knowledge bases a skill means by their names: those of its owner first.
+fn owner(skill: &Skill) -> Option<i64> {
+    skill.policy.owner.as_deref()?.parse().ok()
+}
+
+/// The prompt, unless its inputs would make it huge: a value may stand in it thousands of times.
+fn filled(run: PromptRun<'_>) -> Result<String, String> {
+    let PromptRun { skill, inputs, directory, .. } = run;
+    let count = |mark: &str| skill.body.matches(mark).count();
+    let places = count("{{") + count("$") + count("{baseDir}");
+    let length = |value: &Value| value.as_str().map_or_else(|| value.to_string().len(), str::len);
+    let lengths = inputs.values().map(length).chain(directory.map(str::len));
+    let longest = lengths.max().unwrap_or(0);
+    if places.saturating_mul(longest) > MAX_FILLED_BYTES {
+        return Err("The inputs make the prompt too long".to_owned());
+    }
+    render::fill(skill, inputs, directory).map_err(|error| error.to_string())
+}
+
+pub(crate) fn first_chars(text: &str, count: usize) -> &str {
+    text.char_indices().nth(count).map_or(text, |(end, _)| &text[..end])
+}
+
+/// A text for a skill: the value of its first required input, else of its first one.
+pub fn first_input(skill: &Skill, text: &str) -> Map<String, Value> {
+    let inputs = &skill.inputs;
+    let input = inputs.iter().find(|input| input.required).or_else(|| inputs.first());
+    input.map(|input| (input.name.clone(), text.into())).into_iter().collect()
+}

@@ -1,0 +1,109 @@
+//! Searches a knowledge base and puts the passages into the prompt.
+
+use serde_json::{Value, json};
+
+use crate::{event::{CitedSource, Emitter, Event, Gone, Thought}, services::Services};
+use savoir_knowledge::limits::PASSAGES;
+use savoir_knowledge::Passage;
+
+/// What a model is told to be.
+const ASSISTANT: &str = "You are a helpful AI assistant.";
+
+/// Passages of those that are found that a model reads.
+const PASSAGES_IN_PROMPT: usize = 3;
+
+/// Characters of a passage that are shown.
+const SHOWN_CHARS: usize = 200;
+
+/// What is looked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Search<'a> {
+    /// The knowledge base, by id or name.
+    pub base: &'a str,
+    pub query: &'a str,
+    /// Who looks for it.
+    pub user: Option<i64>,
+}
+
+impl Search<'_> {
+    /// A step of the search.
+    pub fn thought(&self, status: &'static str) -> Thought {
+        Thought::new("retrieval", status).with("kb_id", self.base)
+    }
+
+    /// Finds passages, and tells so: each step by the thought that `thought` makes of its status,
+    /// all that was found as sources. A search that fails finds nothing.
+    pub async fn tell(
+        &self,
+        services: &Services,
+        thought: impl Fn(&'static str) -> Thought,
+        out: &Emitter,
+    ) -> Result<Vec<Passage>, Gone> {
+        out.emit(thought("start")).await?;
+        out.emit(thought("searching")).await?;
+        match self.find(services).await {
+            Ok(passages) => {
+                out.emit(complete(thought("complete"), &passages)).await?;
+                if !passages.is_empty() {
+                    out.emit(citation(&passages)).await?;
+                }
+                Ok(passages)
+            }
+            Err(error) => {
+                tracing::warn!(knowledge_base = self.base, error, "a search failed");
+                out.emit(thought("error").with("error", "Retrieval failed")).await?;
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    async fn find(&self, services: &Services) -> Result<Vec<Passage>, String> {
+        let knowledge = services.knowledge.as_ref().ok_or("there is no knowledge here")?;
+        let found = knowledge.search(self.base, self.user, self.query, PASSAGES).await;
+        found.map_err(|error| error.to_string())
+    }
+}
+
+fn complete(thought: Thought, passages: &[Passage]) -> Thought {
+    let top = passages.iter().take(PASSAGES_IN_PROMPT).map(|passage| {
+        json!({"text": shown(&passage.text), "doc_id": passage.doc_id, "score": passage.score})
+    });
+    let top: Vec<Value> = top.collect();
+    thought.with("results_count", passages.len()).with("top_results", top)
+}
+
+fn citation(passages: &[Passage]) -> Event {
+    let sources = passages.iter().map(|passage| CitedSource {
+        doc_id: passage.doc_id.clone(),
+        chunk_index: passage.chunk_index,
+        score: passage.score,
+        text: shown(&passage.text),
+    });
+    Event::Citation { node: None, sources: sources.collect() }
+}
+
+/// What a model is told before a question.
+pub fn system_message(passages: &[Passage]) -> String {
+    if passages.is_empty() {
+        return ASSISTANT.to_owned();
+    }
+    format!(
+        "{ASSISTANT}\n\nAnswer the user's request based on the provided context. If the context \
+         doesn't contain relevant information, say so clearly.\n\nContext:\n{}",
+        numbered(passages)
+    )
+}
+
+/// The best passages, numbered, with blank lines between them.
+pub fn numbered(passages: &[Passage]) -> String {
+    let best = passages.iter().take(PASSAGES_IN_PROMPT).enumerate();
+    let best = best.map(|(at, passage)| format!("[{}] {}", at + 1, passage.text));
+    best.collect::<Vec<_>>().join("\n\n")
+}
+
+fn shown(text: &str) -> String {
+    match text.char_indices().nth(SHOWN_CHARS) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}

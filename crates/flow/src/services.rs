@@ -1,0 +1,153 @@
+//! The language models, knowledge bases and database that a run can use.
+
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use futures::{FutureExt as _, StreamExt as _};
+use savoir_model::{ChatRequest, Chunk, Message, ModelError, Models, Usage};
+use savoir_store::{Database, ModelRequest};
+
+use crate::event::{Emitter, Event, Gone};
+use savoir_knowledge::Knowledge;
+
+/// The services that a run may use. Clones share them.
+#[derive(Clone, Debug)]
+pub struct Services {
+    /// The language models.
+    pub models: Arc<Models>,
+    /// The knowledge bases; `None` without a database.
+    pub knowledge: Option<Knowledge>,
+    /// The database in which usage is recorded; `None` without a database.
+    pub database: Option<Database>,
+    /// The time limits of runs.
+    pub limits: TimeLimits,
+}
+
+/// The time limits of runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeLimits {
+    /// The limit of a skill, and of an answer in a conversation.
+    pub answer: Duration,
+    /// The limit of a workflow.
+    pub workflow: Duration,
+}
+
+impl Default for TimeLimits {
+    fn default() -> Self {
+        Self { answer: Duration::from_mins(3), workflow: Duration::from_mins(5) }
+    }
+}
+
+/// A request to a language model.
+#[derive(Clone, Debug)]
+pub struct Question<'a> {
+    /// `provider:model` or a model's name; the default if there is none.
+    pub model: Option<&'a str>,
+    /// The messages, oldest first.
+    pub messages: Vec<Message>,
+    /// Sampling temperature.
+    pub temperature: Option<f64>,
+    /// Maximum number of tokens of the answer.
+    pub max_tokens: Option<u32>,
+    /// The account that is charged for the usage.
+    pub user: Option<i64>,
+}
+
+/// The answer of a model, possibly incomplete.
+#[derive(Debug, Default)]
+pub struct Answer {
+    pub text: String,
+    /// The error that ended the answer early.
+    pub error: Option<ModelError>,
+}
+
+impl Services {
+    /// Sends a request to a model, and emits each piece of its answer as a token.
+    ///
+    /// Ends as soon as the listener is gone. Usage is recorded even for an incomplete answer.
+    pub async fn ask(&self, question: Question<'_>, out: &Emitter) -> Result<Answer, Gone> {
+        let mut answer = Answer::default();
+        self.ask_into(question, out, &mut answer).await?;
+        Ok(answer)
+    }
+
+    /// Like [`ask`](Self::ask), but appends to an answer that the caller still has when the future
+    /// is dropped early.
+    pub async fn ask_into(
+        &self,
+        question: Question<'_>,
+        out: &Emitter,
+        answer: &mut Answer,
+    ) -> Result<(), Gone> {
+        // Lets earlier events reach the listener before the request is built.
+        tokio::task::yield_now().await;
+        let choice = match self.models.choose(question.model).await {
+            Ok(choice) => choice,
+            Err(error) => {
+                answer.error = Some(error);
+                return Ok(());
+            }
+        };
+        let request = ChatRequest {
+            model: choice.model.clone(),
+            messages: question.messages,
+            temperature: question.temperature,
+            max_tokens: question.max_tokens,
+            tools: Vec::new(),
+        };
+        let client = &choice.client;
+        // A panic in a client counts as an error of the model.
+        let asked = std::panic::catch_unwind(AssertUnwindSafe(|| client.answer(request)));
+        let Ok(mut stream) = asked else {
+            answer.error = Some(broken(&choice.provider));
+            return Ok(());
+        };
+        let mut spent = None;
+        let told = loop {
+            let chunk = tokio::select! {
+                biased;
+                () = out.gone() => break Err(Gone),
+                chunk = AssertUnwindSafe(stream.next()).catch_unwind() => {
+                    chunk.unwrap_or_else(|_| Some(Err(broken(&choice.provider))))
+                }
+            };
+            match chunk {
+                Some(Ok(Chunk::Text(text))) => {
+                    answer.text.push_str(&text);
+                    if out.emit(Event::token(text)).await.is_err() {
+                        break Err(Gone);
+                    }
+                }
+                Some(Ok(Chunk::Usage(usage))) => spent = Some(usage),
+                Some(Ok(Chunk::ToolCall(_))) => {}
+                Some(Ok(Chunk::End(_))) | None => break Ok(()),
+                Some(Err(error)) => {
+                    answer.error = Some(error);
+                    break Ok(());
+                }
+            }
+        };
+        self.note(question.user, &choice.provider, &choice.model, spent).await;
+        told
+    }
+
+    pub async fn note(
+        &self,
+        user_id: Option<i64>,
+        provider: &str,
+        model: &str,
+        usage: Option<Usage>,
+    ) {
+        let Some(database) = &self.database else { return };
+        let Usage { input, output } = usage.unwrap_or_default();
+        let spent =
+            ModelRequest { user_id, provider, model, input_tokens: input, output_tokens: output };
+        if let Err(error) = database.usage().record(spent).await {
+            tracing::warn!(%error, "the usage of a model was not noted");
+        }
+    }
+}
+
+pub fn broken(provider: &str) -> ModelError {
+    let message = "its client broke down".to_owned();
+    ModelError::InvalidResponse { provider: provider.to_owned(), message }
+}

@@ -1,0 +1,9 @@
+//! Shared helpers for unit tests.
+
+use savoir_skill::{Dialect, Skill, Source, read_as};
+
+/// Reads a skill from its text.
+pub(crate) fn skill(text: &str, dialect: Dialect) -> Skill {
+    let source = Source::from_bytes(text.as_bytes().to_vec()).expect("a source");
+    read_as(source, dialect, None).skill
+}

@@ -1,0 +1,140 @@
+//! Stores checkpoints of a workflow run so that it can resume. A journal is the place where one run
+//! stores its checkpoints.
+
+use std::{fmt, time::Duration};
+
+use futures::future::BoxFuture;
+use savoir_store::{Checkpoint, Database, ExecutionStatus};
+use thiserror::Error;
+
+/// How long a run stays assigned to a worker that does not renew its lease.
+pub const LEASE: Duration = Duration::from_secs(30);
+
+/// How long a run of a workflow can be looked at and resumed since it last got on. Each keeps up to
+/// two mebibytes of outputs.
+pub const EXECUTION_KEPT: Duration = Duration::from_hours(30 * 24);
+
+/// A store for the checkpoints of one run.
+pub trait Journal: fmt::Debug + Send + Sync {
+    /// Stores a checkpoint. A status other than running releases the lease.
+    fn save<'a>(
+        &'a self,
+        status: ExecutionStatus,
+        checkpoint: &'a Checkpoint,
+    ) -> BoxFuture<'a, Result<(), JournalError>>;
+
+    /// Renews the lease, and returns when another worker has taken the run. Polled while nodes run.
+    fn taken(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+}
+
+/// Why a checkpoint was not stored.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum JournalError {
+    /// Another worker has the run now.
+    #[error("another worker has the run now")]
+    Taken,
+    /// The checkpoint cannot be written.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// A journal that stores nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct NoJournal;
+
+impl Journal for NoJournal {
+    fn save<'a>(
+        &'a self,
+        _: ExecutionStatus,
+        _: &'a Checkpoint,
+    ) -> BoxFuture<'a, Result<(), JournalError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+/// A journal in the database, for one worker that owns the execution by a lease.
+#[derive(Clone, Debug)]
+pub struct StoreJournal {
+    database: Database,
+    execution: String,
+    worker: String,
+    lease: Duration,
+}
+
+impl StoreJournal {
+    /// Creates the journal of an execution that the worker has started or claimed.
+    pub fn new(database: Database, execution: String, worker: String, lease: Duration) -> Self {
+        Self { database, execution, worker, lease }
+    }
+}
+
+impl Journal for StoreJournal {
+    fn save<'a>(
+        &'a self,
+        status: ExecutionStatus,
+        checkpoint: &'a Checkpoint,
+    ) -> BoxFuture<'a, Result<(), JournalError>> {
+        Box::pin(async move {
+            let workflows = self.database.workflows();
+            match workflows.save(&self.execution, &self.worker, status, checkpoint).await {
+                Ok(true) => Ok(()),
+                Ok(false) => Err(JournalError::Taken),
+                Err(error) => Err(JournalError::Failed(error.to_string())),
+            }
+        })
+    }
+
+    fn taken(&self) -> BoxFuture<'_, ()> {
+        let renew = move || async move {
+            self.database.workflows().renew(&self.execution, &self.worker, self.lease).await
+        };
+        Box::pin(keep_renewing(self.lease, renew))
+    }
+}
+
+/// Renews a lease three times per term. Returns when another worker owns the lease, or when
+/// renewing failed for a whole term, because another worker may own it then.
+async fn keep_renewing<E: fmt::Display, F: Future<Output = Result<bool, E>>>(
+    term: Duration,
+    mut renew: impl FnMut() -> F,
+) {
+    let mut missed = 0;
+    while missed < 3 {
+        tokio::time::sleep(term / 3).await;
+        match renew().await {
+            Ok(true) => missed = 0,
+            Ok(false) => return,
+            Err(error) => {
+                tracing::warn!(%error, "the lease of an execution was not renewed");
+                missed += 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::ready;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_lease_is_renewed_until_it_is_lost() {
+        let mut answers = [Ok(true), Err("busy"), Err("busy"), Ok(true), Ok(false)].into_iter();
+        keep_renewing(Duration::from_millis(3), || ready(answers.next().unwrap())).await;
+        assert_eq!(answers.next(), None);
+    }
+
+    #[tokio::test]
+    async fn a_silent_database_ends_the_run() {
+        let mut asked = 0;
+        keep_renewing(Duration::from_millis(3), || {
+            asked += 1;
+            ready(Err::<bool, _>("gone"))
+        })
+        .await;
+        assert_eq!(asked, 3);
+    }
+}

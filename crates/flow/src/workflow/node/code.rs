@@ -1,0 +1,236 @@
+//! A node that runs Python, in the sandbox: without network, and without files but its own.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use savoir_sandbox::{
+    Counted, End, Limits, Network, PathGrant, Policy, Sandbox, Stream, Userland, Variable, Watch,
+};
+use serde_json::Value;
+
+use super::{DISABLED, Done, Given, Stop};
+use crate::workflow::{graph::Code, limits, scope::text_of};
+use savoir_engine::grant;
+use savoir_engine::cancel::Cancel;
+
+/// The file that Python is given.
+const FILE: &str = "node.py";
+
+/// Where it starts: an empty folder of its own.
+const DIRECTORY: &str = "/tmp";
+
+/// A processor that is used for too long is the same as too long a time.
+const SIGNAL_CPU: i32 = 24;
+
+/// Everything that a run needs, without anything borrowed.
+struct Job {
+    code: String,
+    environment: BTreeMap<String, Variable>,
+    limits: Limits,
+}
+
+pub(super) async fn perform(code: &Code, given: &Given<'_>) -> Result<Done, Stop> {
+    if !given.host.features.code {
+        return Err(Stop::failed(DISABLED));
+    }
+    if code.code.trim().is_empty() {
+        return Err(Stop::failed("Code is required"));
+    }
+    let environment = environment(code, &given.input_text(), given.run.user).map_err(failed)?;
+    let job = Job { code: code.code.clone(), environment, limits: bounds(code) };
+    let slots = given.host.code.slots().clone();
+    let slot = slots.acquire_owned().await.map_err(failed)?;
+    let cancel = Cancel::default();
+    // Whoever stops waiting for it ends it.
+    let _guard = cancel.guard();
+    let ran = tokio::task::spawn_blocking(move || {
+        let printed = run(job, &cancel);
+        drop(slot);
+        printed
+    });
+    let output = ran.await.map_err(|_| failed("it could not be watched"))??;
+    Ok(Value::from(output).into())
+}
+
+fn failed(reason: impl std::fmt::Display) -> Stop {
+    Stop::Failed(format!("Code execution failed: {reason}"))
+}
+
+/// All variables that it finds.
+fn environment(
+    code: &Code,
+    input: &str,
+    user: Option<i64>,
+) -> Result<BTreeMap<String, Variable>, String> {
+    if code.variables.len() > limits::VARIABLES {
+        return Err(format!("there are more than {} variables", limits::VARIABLES));
+    }
+    let mut texts = BTreeMap::new();
+    for (name, value) in &code.variables {
+        let upper = name.to_uppercase();
+        if !is_allowed(&upper) {
+            return Err(format!("`{name}` cannot be the name of a variable"));
+        }
+        texts.insert(upper, text_of(value).into_owned());
+    }
+    texts.insert("WORKFLOW_INPUT".to_owned(), input.to_owned());
+    let user = user.map_or_else(|| "anonymous".to_owned(), |id| id.to_string());
+    texts.insert("USER_ID".to_owned(), user);
+    if let Some((name, _)) = texts.iter().find(|(_, text)| text.len() > limits::VARIABLE_BYTES) {
+        return Err(format!("{name} is longer than {} KiB", limits::VARIABLE_BYTES >> 10));
+    }
+    Ok(texts.into_iter().map(|(name, text)| (name, Variable::Plain(text))).collect())
+}
+
+/// Names that mean nothing to the loader, the interpreter or the contract.
+fn is_allowed(name: &str) -> bool {
+    const OURS: [&str; 3] = ["PATH", "WORKFLOW_INPUT", "USER_ID"];
+    const PREFIXES: [&str; 4] = ["LD_", "PYTHON", "GLIBC_", "MALLOC_"];
+    let is_word = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    !name.is_empty()
+        && name.len() <= 128
+        && name.chars().all(is_word)
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && !OURS.contains(&name)
+        && !PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+fn bounds(code: &Code) -> Limits {
+    Limits {
+        wall: Some(Duration::from_secs(code.seconds)),
+        cpu: Some(code.seconds + 1),
+        memory: code.mebibytes << 20,
+        // What it uses, not what libraries map.
+        counted: Counted::Data,
+        processes: limits::CODE_PROCESSES,
+        open_files: limits::CODE_OPEN_FILES,
+        file_size: limits::CODE_SCRATCH,
+        scratch: limits::CODE_SCRATCH,
+        output: limits::PRINTED_AT_MOST,
+    }
+}
+
+/// Runs it until it ends, and gives what it printed.
+fn run(job: Job, cancel: &Cancel) -> Result<String, Stop> {
+    // Nobody vouches for code that anyone can draw into a workflow, so both locks must hold.
+    if savoir_sandbox::landlock().is_none() {
+        return Err(failed("this machine has no Landlock, and the code is unsigned"));
+    }
+    let python = grant::resolve("python3", None).map_err(failed)?.path;
+    let folder = tempfile::tempdir().map_err(failed)?;
+    let inside = folder.path().canonicalize().map_err(failed)?;
+    fs::write(inside.join(FILE), &job.code).map_err(failed)?;
+    let arguments = arguments(&inside.join(FILE));
+    let sandbox = Sandbox::new(policy(job, &python, inside)).map_err(failed)?;
+    let process = sandbox.start(&python, &arguments).map_err(failed)?;
+    cancel.hold(process.killer().map_err(failed)?);
+    let mut printed = Vec::new();
+    let outcome = process.drive(b"", |stream, bytes| {
+        if stream == Stream::Output {
+            let room = limits::PRINTED_BYTES.saturating_sub(printed.len());
+            printed.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        }
+    });
+    match outcome.end {
+        End::Exited(0) => Ok(text(&printed)),
+        End::TimedOut | End::Signalled(SIGNAL_CPU) => Err(Stop::failed("Code execution timed out")),
+        End::Exited(_) | End::Signalled(_) => {
+            Err(Stop::failed("Code execution returned non-zero status"))
+        }
+        End::TooMuchOutput => {
+            Err(failed(format_args!("it printed more than {} KiB", limits::PRINTED_AT_MOST >> 10)))
+        }
+        End::TooMuchMemory | End::TooManyProcesses => Err(failed("it took too much memory")),
+        End::Stopped => Err(failed("it was stopped")),
+    }
+}
+
+/// Isolated from variables and packages of the user; texts are UTF-8 without any setting.
+fn arguments(file: &Path) -> Vec<String> {
+    let file = file.to_string_lossy().into_owned();
+    ["-I", "-B", "-X", "utf8"].map(str::to_owned).into_iter().chain([file]).collect()
+}
+
+fn policy(job: Job, python: &Path, code: PathBuf) -> Policy {
+    Policy {
+        paths: vec![PathGrant::private(DIRECTORY), PathGrant::read(code)],
+        programs: vec![python.to_owned()],
+        mounts: Vec::new(),
+        userland: Userland::Listed,
+        network: Network::None,
+        environment: job.environment,
+        limits: job.limits,
+        directory: DIRECTORY.into(),
+        watch: Watch::Off,
+    }
+}
+
+/// What was printed as a text. A character that the limit cut in two is left out.
+fn text(printed: &[u8]) -> String {
+    let whole = match std::str::from_utf8(printed) {
+        Err(error) if error.error_len().is_none() => &printed[..error.valid_up_to()],
+        _ => printed,
+    };
+    String::from_utf8_lossy(whole).trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, json};
+
+    use super::*;
+
+    fn variables(given: Value, input: &str) -> Result<Vec<String>, String> {
+        let Value::Object(variables) = given else { panic!("an object") };
+        let code = Code { code: "x".into(), seconds: 1, mebibytes: 64, variables };
+        let environment = environment(&code, input, None)?;
+        let shown = environment.into_iter().map(|(name, value)| match value {
+            Variable::Plain(text) => format!("{name}={text}"),
+            Variable::Masked(_) => name,
+        });
+        Ok(shown.collect())
+    }
+
+    #[test]
+    fn variables_are_upper_case_and_harmless() {
+        assert_eq!(
+            variables(json!({"api_key": "k", "n": 5, "none": null}), "in").unwrap(),
+            ["API_KEY=k", "N=5", "NONE=", "USER_ID=anonymous", "WORKFLOW_INPUT=in"]
+        );
+        for name in [
+            "ld_preload",
+            "PYTHONPATH",
+            "path",
+            "user_id",
+            "workflow_input",
+            "1a",
+            "a-b",
+            "a=b",
+            "",
+            "é",
+            "a b",
+            "ß",
+        ] {
+            // `ß` becomes `SS`, which is a name like any other.
+            let mut given = Map::new();
+            given.insert(name.to_owned(), json!("x"));
+            assert_eq!(variables(given.into(), "in").is_ok(), name == "ß", "{name}");
+        }
+        assert!(variables(json!({}), &"x".repeat(limits::VARIABLE_BYTES)).is_ok());
+        assert_eq!(
+            variables(json!({}), &"x".repeat(limits::VARIABLE_BYTES + 1)).unwrap_err(),
+            "WORKFLOW_INPUT is longer than 120 KiB"
+        );
+    }
+
+    #[test]
+    fn a_cut_character_is_left_out() {
+        assert_eq!(text("  é\n".as_bytes()), "é");
+        assert_eq!(text(&"aé".as_bytes()[..2]), "a");
+        assert_eq!(text(b"a\xffb"), "a\u{fffd}b");
+    }
+}

@@ -1,0 +1,7 @@
+//! Behaviour of the crate as a whole.
+
+#![expect(clippy::print_stderr, reason = "tests tell what they measured and what they left out")]
+
+mod knowledge;
+
+mod workflow;

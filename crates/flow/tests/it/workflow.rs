@@ -1,0 +1,191 @@
+//! Workflows from their first event to their last.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod code;
+mod http;
+mod journal;
+mod nodes;
+mod stream;
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+};
+
+use futures::{
+    StreamExt as _,
+    future::BoxFuture,
+    stream::{BoxStream, iter},
+};
+use savoir_flow::skill_lookup::{LoadError, SkillLookup};
+use savoir_flow::event::{Emitter, Event};
+use savoir_flow::services::{Services, TimeLimits};
+use savoir_flow::workflow::{CodePolicy, Features, Graph, Host, HttpPolicy, Journal, NoJournal, WorkflowRun, run_to_end};
+use savoir_model::{ChatRequest, Chunk, Finish, LanguageModel, ModelError, Models};
+use savoir_skill::{Dialect, Skill, Source, read_as};
+use savoir_store::Checkpoint;
+use serde_json::{Value, json};
+
+/// Gives the answers that were written for it, and keeps the questions.
+#[derive(Debug, Default)]
+struct Scripted {
+    answers: Mutex<VecDeque<Vec<String>>>,
+    asked: Mutex<Vec<ChatRequest>>,
+}
+
+impl Scripted {
+    /// Each text is an answer, told word by word; one that begins with `!` is a failure.
+    fn new(answers: &[&str]) -> Arc<Self> {
+        let pieces = |text: &&str| text.split_inclusive(' ').map(str::to_owned).collect();
+        Arc::new(Self {
+            answers: Mutex::new(answers.iter().map(pieces).collect()),
+            ..Self::default()
+        })
+    }
+
+    fn asked(&self) -> Vec<ChatRequest> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+impl LanguageModel for Scripted {
+    fn answer(&self, request: ChatRequest) -> BoxStream<'static, Result<Chunk, ModelError>> {
+        self.asked.lock().unwrap().push(request);
+        let answer = self.answers.lock().unwrap().pop_front().expect("an answer was written");
+        let pieces = answer.into_iter().map(|piece| match piece.strip_prefix('!') {
+            Some(failure) => Err(ModelError::Local(failure.to_owned())),
+            None => Ok(Chunk::Text(piece)),
+        });
+        iter(pieces.chain([Ok(Chunk::End(Finish::Stop))])).boxed()
+    }
+
+    fn models(&self) -> BoxFuture<'_, Result<Vec<String>, ModelError>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+}
+
+/// One skill, whatever it is called in its file.
+#[derive(Debug)]
+struct OneSkill(&'static str, &'static str);
+
+impl SkillLookup for OneSkill {
+    fn load<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Skill, LoadError>> {
+        let found = if name == self.0 {
+            let source = Source::from_bytes(self.1.as_bytes().to_vec()).unwrap();
+            Ok(read_as(source, Dialect::AGENT_FLOW, None).skill)
+        } else {
+            let message = format!("Skill '{name}' not found");
+            Err(LoadError { message })
+        };
+        Box::pin(std::future::ready(found))
+    }
+}
+
+const SUMMARY: OneSkill = OneSkill(
+    "summary",
+    "---\nname: summary\ndescription: Sums up\ninputs:\n  - name: style\n  - name: article\n    required: \
+     true\nmodel:\n  temperature: 0.2\n---\nSum up {{article}} in a {{style}} way\n",
+);
+
+fn host(model: &Arc<Scripted>) -> Host {
+    let mut models = Models::default();
+    models.add("stub", Arc::<Scripted>::clone(model), Some("small".to_owned()));
+    Host {
+        services: Services {
+            models: Arc::new(models),
+            knowledge: None,
+            database: None,
+            limits: TimeLimits::default(),
+        },
+        shelf: Arc::new(SUMMARY),
+        features: Features { http: true, code: true },
+        http: HttpPolicy::default(),
+        code: CodePolicy::default(),
+    }
+}
+
+/// A graph from nodes as `(id, type, data)` and edges as `from to` or `from to handle`.
+fn graph(nodes: &[(&str, &str, Value)], edges: &[&str]) -> Graph {
+    let nodes: Vec<Value> = nodes
+        .iter()
+        .map(|(id, kind, data)| json!({"id": id, "type": kind, "data": data}))
+        .collect();
+    let edges: Vec<Value> = edges
+        .iter()
+        .map(|edge| {
+            let words: Vec<&str> = edge.split(' ').collect();
+            json!({"source": words[0], "target": words[1], "sourceHandle": words.get(2)})
+        })
+        .collect();
+    Graph::parse(&json!({"nodes": nodes, "edges": edges})).expect("a graph")
+}
+
+fn fresh<'a>(graph: &'a Graph, input: &'a str) -> WorkflowRun<'a> {
+    WorkflowRun {
+        workflow_id: "w",
+        workflow_name: "W",
+        graph,
+        execution_id: "e",
+        input,
+        model: None,
+        user: None,
+        checkpoint: Checkpoint::default(),
+        resumed: false,
+    }
+}
+
+/// All events of a run.
+async fn events(host: &Host, run: WorkflowRun<'_>, journal: &dyn Journal) -> Vec<Event> {
+    let (out, mut events) = Emitter::channel();
+    let run = async move {
+        run_to_end(host, run, journal, &out).await.expect("a listener");
+    };
+    let listen = async {
+        let mut all = Vec::new();
+        while let Some(event) = events.recv().await {
+            all.push(event);
+        }
+        all
+    };
+    tokio::join!(run, listen).1
+}
+
+/// The events as lines of name and data.
+fn lines(events: &[Event]) -> Vec<String> {
+    events.iter().map(|event| format!("{} {}", event.name(), event.data())).collect()
+}
+
+/// All events of a run without a journal, as lines, without those around it.
+async fn inner_lines(host: &Host, graph: &Graph, input: &str) -> Vec<String> {
+    let all = lines(&events(host, fresh(graph, input), &NoJournal).await);
+    let start = r#"workflow_start {"workflow_id":"w","workflow_name":"W","execution_id":"e"}"#;
+    assert_eq!(all.first().map(String::as_str), Some(start));
+    assert_eq!(all.last().map(String::as_str), Some(r#"done {"status":"complete"}"#));
+    all[1..all.len() - 1].to_vec()
+}
+
+/// The error with which a run of one node after the start ends.
+async fn error_of(host: &Host, kind: &str, data: Value) -> String {
+    let graph = graph(&[("s", "start", json!({})), ("n", kind, data)], &["s n"]);
+    let lines = inner_lines(host, &graph, "IN").await;
+    let [.., node, workflow] = lines.as_slice() else { panic!("two errors: {lines:?}") };
+    let node: Value =
+        serde_json::from_str(node.strip_prefix("node_error ").expect("a node error")).unwrap();
+    let workflow: Value =
+        serde_json::from_str(workflow.strip_prefix("workflow_error ").expect("its error")).unwrap();
+    assert_eq!(node["error"], workflow["error"]);
+    assert_eq!(node["node_id"], "n");
+    node["error"].as_str().unwrap().to_owned()
+}
+
+/// The output of one node after the start.
+async fn output_of(host: &Host, kind: &str, data: Value, input: &str) -> Value {
+    let graph = graph(&[("s", "start", json!({})), ("n", kind, data)], &["s n"]);
+    let events = events(host, fresh(&graph, input), &NoJournal).await;
+    let output = events.iter().find_map(|event| match event {
+        Event::WorkflowComplete { final_output } => Some(final_output.clone()),
+        _ => None,
+    });
+    output.unwrap_or_else(|| panic!("no output: {:?}", lines(&events)))
+}

@@ -1,0 +1,160 @@
+//! Nodes that ask servers.
+
+use std::{net::SocketAddr, time::Duration};
+
+use savoir_flow::workflow::{Host, HttpPolicy};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpListener,
+    task::JoinHandle,
+};
+
+use super::{Scripted, error_of, events, fresh, graph, host, lines, output_of};
+
+/// A server that gives one answer to one request, and what it was asked.
+async fn server(answer: Vec<u8>) -> (SocketAddr, JoinHandle<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let served = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut asked = Vec::new();
+        let mut buffer = [0; 4096];
+        loop {
+            let length = stream.read(&mut buffer).await.unwrap();
+            asked.extend_from_slice(&buffer[..length]);
+            let text = String::from_utf8_lossy(&asked);
+            let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+            let length = head.lines().find_map(|line| {
+                let (name, value) = line.split_once(": ")?;
+                name.eq_ignore_ascii_case("content-length").then(|| value.parse::<usize>().unwrap())
+            });
+            if body.len() >= length.unwrap_or(0) {
+                break;
+            }
+        }
+        // The client may have enough before everything is sent.
+        let _ = stream.write_all(&answer).await;
+        String::from_utf8(asked).unwrap()
+    });
+    (address, served)
+}
+
+fn answer(status: &str, headers: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n{headers}\r\n{body}").into_bytes()
+}
+
+fn open() -> Host {
+    let mut host = host(&Scripted::new(&[]));
+    host.http.private = true;
+    host
+}
+
+#[tokio::test]
+async fn a_server_is_asked() {
+    let (address, served) = server(answer("201 Created", "", r#"{"a": [{"b": 7}]}"#)).await;
+    let data = json!({
+        "method": "post",
+        "url": format!("http://{address}/x?q={{{{input}}}}"),
+        "headers": {"X-Topic": "{{topic}}", "Host": "evil.example"},
+        "body": {"text": "{{s.output}}", "n": 5},
+        "responsePath": "a.0.b",
+    });
+    let nodes = [("s", "start", json!({"inputVariable": "topic"})), ("h", "http", data)];
+    let graph = graph(&nodes, &["s h"]);
+    let all = lines(&events(&open(), fresh(&graph, "cats"), &super::NoJournal).await);
+    assert_eq!(
+        all[3..5],
+        [
+            r#"node_start {"node_id":"h","node_type":"http"}"#,
+            r#"node_complete {"node_id":"h","output":7,"status_code":201}"#,
+        ]
+    );
+    let asked = served.await.unwrap();
+    assert!(asked.starts_with("POST /x?q=cats HTTP/1.1\r\n"), "{asked}");
+    assert!(asked.ends_with("\r\n\r\n{\"text\":\"cats\",\"n\":\"5\"}"), "{asked}");
+    let head = asked.to_lowercase();
+    assert!(head.contains("x-topic: cats") && head.contains("content-type: application/json"));
+    assert!(head.contains(&format!("host: {address}")) && !head.contains("evil"));
+}
+
+#[tokio::test]
+async fn an_answer_is_text_and_has_a_bound() {
+    let (address, _) = server(answer("404 Not Found", "", "{\"a\": 1}")).await;
+    let data = |address: SocketAddr| json!({"url": format!("http://{address}/")});
+    assert_eq!(output_of(&open(), "http", data(address), "x").await, json!("{\"a\": 1}"));
+    let (address, _) = server(answer("200 OK", "", &"é".repeat(1 << 20))).await;
+    let Value::String(text) = output_of(&open(), "http", data(address), "x").await else {
+        panic!("a text")
+    };
+    assert_eq!(text.len(), 1 << 20);
+    let (address, _) = server(answer("200 OK", "", "no JSON")).await;
+    let data = json!({"url": format!("http://{address}/"), "responsePath": "a"});
+    assert_eq!(output_of(&open(), "http", data, "x").await, json!(""));
+}
+
+#[tokio::test]
+async fn redirects_are_not_followed() {
+    let (address, _) = server(answer("302 Found", "location: http://127.0.0.1:1/\r\n", "go")).await;
+    let data = json!({"url": format!("http://{address}/")});
+    assert_eq!(output_of(&open(), "http", data, "x").await, json!("go"));
+}
+
+#[tokio::test]
+async fn the_judged_address_is_the_one_that_is_dialled() {
+    let (address, served) = server(answer("200 OK", "", "here")).await;
+    let data = json!({"url": format!("http://localhost:{}/", address.port())});
+    assert_eq!(output_of(&open(), "http", data, "x").await, json!("here"));
+    assert!(served.await.unwrap().contains("localhost"));
+}
+
+#[tokio::test]
+async fn private_addresses_are_blocked_by_default() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let host = host(&Scripted::new(&[]));
+    for name in [
+        "127.0.0.1",
+        "localhost",
+        "[::1]",
+        "10.0.0.1",
+        "2130706433",
+        "0x7f.0.0.1",
+        "0177.0.0.1",
+        "[::ffff:127.0.0.1]",
+        "[64:ff9b::7f00:1]",
+        "169.254.169.254",
+        "user:pw@127.0.0.1",
+    ] {
+        let data = json!({"url": format!("http://{name}:{port}/"), "timeoutSeconds": 5});
+        let error = error_of(&host, "http", data).await;
+        assert_eq!(error, "Target host resolves to blocked IP", "{name}");
+    }
+    let came = tokio::time::timeout(Duration::from_millis(50), listener.accept()).await;
+    assert!(came.is_err(), "nobody was to come");
+}
+
+#[tokio::test]
+async fn a_template_does_not_lead_elsewhere() {
+    let mut host = open();
+    host.http = HttpPolicy { private: true, ..HttpPolicy::only(["example.invalid"]).unwrap() };
+    let data = json!({"url": "http://{{input}}example.invalid/"});
+    let graph = graph(&[("s", "start", json!({})), ("n", "http", data)], &["s n"]);
+    for input in ["127.0.0.1/", "127.0.0.1#", "127.0.0.1\\", "127.0.0.1?x@", "not"] {
+        let all = lines(&events(&host, fresh(&graph, input), &super::NoJournal).await);
+        assert!(all[4].contains("URL host is not in allowlist"), "{input}: {}", all[4]);
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_silent_or_absent() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let data = json!({"url": format!("http://{address}/"), "timeoutSeconds": 1});
+    assert_eq!(error_of(&open(), "http", data.clone()).await, "HTTP request failed");
+    drop(listener);
+    assert_eq!(error_of(&open(), "http", data).await, "HTTP request failed");
+    let bad = json!({"url": format!("http://{address}/"), "headers": {"X": "a\nb: c"}});
+    assert_eq!(error_of(&open(), "http", bad).await, "HTTP request failed");
+}

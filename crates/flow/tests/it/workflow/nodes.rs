@@ -1,0 +1,156 @@
+//! What each type of node does, and the order of its events.
+
+use savoir_flow::workflow::Features;
+use savoir_model::Message;
+use serde_json::json;
+
+use super::{Scripted, error_of, graph, host, inner_lines};
+
+#[tokio::test]
+async fn a_model_is_asked() {
+    let model = Scripted::new(&["Hello there"]);
+    let data =
+        json!({"systemPrompt": "About {{topic}}: {{missing}}", "temperature": 0.1, "model": "big"});
+    let nodes = [
+        ("s", "start", json!({"inputVariable": "topic"})),
+        ("m", "llm", data),
+        ("e", "end", json!({})),
+    ];
+    let lines = inner_lines(&host(&model), &graph(&nodes, &["s m", "m e"]), "cats").await;
+    assert_eq!(
+        lines,
+        [
+            r#"node_start {"node_id":"s","node_type":"start"}"#,
+            r#"node_complete {"node_id":"s","output":"cats"}"#,
+            r#"node_start {"node_id":"m","node_type":"llm"}"#,
+            r#"token {"node_id":"m","content":"Hello "}"#,
+            r#"token {"node_id":"m","content":"there"}"#,
+            r#"node_complete {"node_id":"m","output":"Hello there"}"#,
+            r#"node_start {"node_id":"e","node_type":"end"}"#,
+            r#"node_complete {"node_id":"e","output":"Hello there"}"#,
+            r#"workflow_complete {"final_output":"Hello there"}"#,
+        ]
+    );
+    let asked = &model.asked()[0];
+    assert_eq!(asked.model, "big");
+    assert_eq!((asked.temperature, asked.max_tokens), (Some(0.1), None));
+    let expected =
+        [Message::System("About cats: {{missing}}".into()), Message::User("cats".into())];
+    assert_eq!(asked.messages, expected);
+}
+
+#[tokio::test]
+async fn a_model_is_told_what_a_skill_says() {
+    let model = Scripted::new(&["Done"]);
+    let data = json!({"skillName": "summary", "systemPrompt": "not this", "temperature": 1.5});
+    let nodes = [("s", "start", json!({"inputVariable": "article"})), ("m", "llm", data)];
+    let lines = inner_lines(&host(&model), &graph(&nodes, &["s m"]), "A").await;
+    assert_eq!(
+        lines[3],
+        r#"thought {"type_detail":"skill_loaded","node_id":"m","skill_name":"summary","has_prompt":true,"has_model_config":true}"#
+    );
+    let asked = &model.asked()[0];
+    assert_eq!((asked.temperature, asked.max_tokens), (Some(0.2), Some(2000)));
+    assert_eq!(asked.messages[0], Message::System("Sum up A in a {{style}} way".into()));
+}
+
+#[tokio::test]
+async fn only_a_node_that_wants_hears_what_was_said() {
+    let model = Scripted::new(&["one", "two", "three"]);
+    let nodes = [
+        ("s", "start", json!({})),
+        ("a", "llm", json!({})),
+        ("b", "llm", json!({})),
+        ("c", "llm", json!({"inheritChatHistory": true})),
+    ];
+    inner_lines(&host(&model), &graph(&nodes, &["s a", "a b", "b c"]), "zero").await;
+    let counts: Vec<usize> = model.asked().iter().map(|asked| asked.messages.len()).collect();
+    assert_eq!(counts, [2, 2, 6]);
+    let said = |text: &str| Message::Assistant { text: text.into(), tool_calls: Vec::new() };
+    let user = |text: &str| Message::User(text.into());
+    let expected = [user("zero"), said("one"), user("one"), said("two"), user("two")];
+    assert_eq!(model.asked()[2].messages[1..], expected);
+}
+
+#[tokio::test]
+async fn a_skill_runs_and_its_events_carry_the_node() {
+    let model = Scripted::new(&["Short"]);
+    let data = json!({"skillName": "summary", "inputMappings": {"article": "s", "style": "{{input}}-like"}});
+    let nodes = [("s", "start", json!({})), ("k", "skill", data)];
+    let lines = inner_lines(&host(&model), &graph(&nodes, &["s k"]), "IN").await;
+    assert_eq!(
+        lines[2..],
+        [
+            r#"node_start {"node_id":"k","node_type":"skill"}"#,
+            r#"thought {"type_detail":"validation","node_id":"k","status":"start"}"#,
+            r#"thought {"type_detail":"validation","node_id":"k","status":"complete","message":"All required inputs provided"}"#,
+            r#"thought {"type_detail":"substitution","node_id":"k","status":"start"}"#,
+            r#"thought {"type_detail":"substitution","node_id":"k","status":"complete","message":"Variables substituted"}"#,
+            r#"thought {"type_detail":"generation","node_id":"k","status":"start"}"#,
+            r#"token {"node_id":"k","content":"Short"}"#,
+            r#"node_complete {"node_id":"k","output":"Short"}"#,
+            r#"workflow_complete {"final_output":"Short"}"#,
+        ]
+    );
+    let Message::User(prompt) = &model.asked()[0].messages[1] else { panic!("a prompt") };
+    assert_eq!(prompt.trim(), "Sum up IN in a IN-like way");
+}
+
+#[tokio::test]
+async fn failures_have_the_words_of_the_contract() {
+    let host = |answers: &[&str]| host(&Scripted::new(answers));
+    let none = host(&[]);
+    for (kind, data, expected) in [
+        ("skill", json!({}), "Skill not selected"),
+        ("skill", json!({"skillName": "x"}), "Failed to load skill 'x': Skill 'x' not found"),
+        ("llm", json!({"skillName": "x"}), "Failed to load skill 'x': Skill 'x' not found"),
+        (
+            "skill",
+            json!({"skillName": "summary", "inputMappings": {"style": "a"}}),
+            "Missing required input: 'article'",
+        ),
+        ("knowledge", json!({}), "Knowledge base not configured"),
+        ("knowledge", json!({"knowledgeBaseId": "k"}), "Retrieval failed"),
+        ("code", json!({"code": " "}), "Code is required"),
+        ("http", json!({}), "URL is required"),
+        (
+            "http",
+            json!({"method": "PATCH", "url": "http://a.example"}),
+            "HTTP method not supported",
+        ),
+    ] {
+        assert_eq!(error_of(&none, kind, data.clone()).await, expected, "{kind} {data}");
+    }
+    let broken = host(&["half !no", "!no"]);
+    assert_eq!(
+        error_of(&broken, "llm", json!({})).await,
+        "LLM call failed: the local model failed"
+    );
+    let data = json!({"skillName": "summary"});
+    assert_eq!(error_of(&broken, "skill", data).await, "Generation failed");
+}
+
+#[tokio::test]
+async fn a_failed_skill_is_told_once() {
+    let model = Scripted::new(&["!no"]);
+    let nodes = [("s", "start", json!({})), ("k", "skill", json!({"skillName": "summary"}))];
+    let lines = inner_lines(&host(&model), &graph(&nodes, &["s k"]), "IN").await;
+    assert_eq!(
+        lines[lines.len() - 3..],
+        [
+            r#"thought {"type_detail":"generation","node_id":"k","status":"start"}"#,
+            r#"node_error {"node_id":"k","error":"Generation failed"}"#,
+            r#"workflow_error {"error":"Generation failed"}"#,
+        ]
+    );
+}
+
+#[tokio::test]
+async fn dangerous_nodes_are_switched_off() {
+    let mut host = host(&Scripted::new(&[]));
+    host.features = Features::default();
+    let expected = "This feature has been disabled by the administrator";
+    for kind in ["http", "code"] {
+        assert_eq!(error_of(&host, kind, json!({})).await, expected);
+    }
+}

@@ -1,0 +1,321 @@
+//! Documents become passages that can be found.
+//!
+//! A document is read ([`extract`]), cut into chunks ([`chunk`]), turned into vectors where
+//! something makes them, and kept ([`index`]). A search asks for words and for vectors, and fuses
+//! both by rank.
+
+pub mod chunk;
+pub mod extract;
+pub mod index;
+
+mod fuse;
+pub mod limits;
+mod upload;
+
+use std::{fmt, sync::Arc};
+
+use bytes::Bytes;
+use savoir_model::Embedder;
+use savoir_store::{
+    ChunkHit, Database, Document, IndexingStatus, IndexingTask, KnowledgeBase, NewDocument,
+    Storage, StoreError,
+};
+use thiserror::Error;
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+pub use self::{
+    index::Indexer,
+    upload::{NameError, UploadError, check_name},
+};
+
+/// The knowledge bases of a database. Cloning shares them.
+#[derive(Clone, Debug)]
+pub struct Knowledge {
+    database: Database,
+    storage: Storage,
+    embedder: Option<Arc<dyn Embedder>>,
+    uploads: Arc<Notify>,
+}
+
+/// A passage that fits a question.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Passage {
+    /// The document.
+    pub doc_id: String,
+    /// `<doc>_chunk_<n>`.
+    pub chunk_id: String,
+    /// Its place in the document, from 0.
+    pub chunk_index: u64,
+    /// How many tokens it has.
+    pub chunk_size: u64,
+    /// The words.
+    pub text: String,
+    /// How well it fits, between 0 and 1, with four digits.
+    pub score: f64,
+}
+
+/// How a search finds passages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// By words alone: nothing here makes vectors.
+    Words,
+    /// By words and by vectors of this embedder.
+    Hybrid(String),
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Words => f.write_str("words alone (BM25): no embedding model is configured"),
+            Self::Hybrid(identity) => write!(f, "words (BM25) and vectors of {identity}"),
+        }
+    }
+}
+
+/// What there is to know about a knowledge base.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Info {
+    /// The knowledge base.
+    pub base: KnowledgeBase,
+    /// How many of its chunks have a vector.
+    pub vectors: u64,
+    /// How it is searched.
+    pub mode: Mode,
+}
+
+/// What became of the wish to read a document again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reprocessing {
+    /// It will be read again.
+    Started(IndexingTask),
+    /// It waits, or is being read.
+    Underway,
+    /// It was read.
+    Done,
+    /// It will not: too many others wait.
+    Crowded,
+}
+
+/// Why nothing can be found.
+#[derive(Debug, Error)]
+pub enum SearchError {
+    /// There is no such knowledge base.
+    #[error("Knowledge base not found: {0}")]
+    UnknownBase(String),
+    /// Its vectors were made by another model.
+    #[error(
+        "Knowledge base index is incompatible with current embedding model. Rebuild the knowledge \
+         base index and re-upload documents."
+    )]
+    OtherModel,
+    /// The database failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Where the bytes of a document are.
+fn key(kb_id: &str, doc_id: &str) -> String {
+    format!("knowledge/{kb_id}/{doc_id}")
+}
+
+impl Knowledge {
+    /// Knowledge in a database, with documents in a storage. Without an embedder, words alone are
+    /// searched.
+    pub fn new(database: Database, storage: Storage, embedder: Option<Arc<dyn Embedder>>) -> Self {
+        Self { database, storage, embedder, uploads: Arc::default() }
+    }
+
+    /// How passages are found.
+    pub fn mode(&self) -> Mode {
+        match &self.embedder {
+            None => Mode::Words,
+            Some(embedder) => Mode::Hybrid(embedder.identity().to_owned()),
+        }
+    }
+
+    /// Wakes a worker of this process: there is something to read.
+    pub fn notify(&self) {
+        self.uploads.notify_one();
+    }
+
+    /// Waits until there is something to read.
+    async fn uploaded(&self) {
+        self.uploads.notified().await;
+    }
+
+    /// Makes a knowledge base.
+    pub async fn create(&self, name: &str, user: Option<i64>) -> Result<KnowledgeBase, StoreError> {
+        self.database.knowledge().create(name, user).await
+    }
+
+    /// All knowledge bases, newest first.
+    pub async fn list(&self) -> Result<Vec<KnowledgeBase>, StoreError> {
+        self.database.knowledge().list().await
+    }
+
+    /// The knowledge base of an id or a name.
+    pub async fn resolve(
+        &self,
+        id_or_name: &str,
+        user: Option<i64>,
+    ) -> Result<Option<KnowledgeBase>, StoreError> {
+        self.database.knowledge().resolve(id_or_name, user).await
+    }
+
+    /// What there is to know about a knowledge base, by its id.
+    pub async fn info(&self, kb_id: &str) -> Result<Option<Info>, StoreError> {
+        let rows = self.database.knowledge();
+        let Some(base) = rows.get(kb_id).await? else { return Ok(None) };
+        let vectors = rows.vector_count(kb_id).await?;
+        let mode = if vectors == 0 { Mode::Words } else { self.mode() };
+        Ok(Some(Info { base, vectors, mode }))
+    }
+
+    /// The documents of a knowledge base, newest first.
+    pub async fn documents(&self, kb_id: &str) -> Result<Vec<Document>, StoreError> {
+        self.database.knowledge().documents(kb_id).await
+    }
+
+    /// The bytes of a document as they were uploaded; `None` if they are gone.
+    pub async fn bytes(&self, kb_id: &str, doc_id: &str) -> Result<Option<Bytes>, StoreError> {
+        self.storage.get(&key(kb_id, doc_id)).await
+    }
+
+    /// How far the reading of a document is.
+    pub async fn task(&self, id: &str) -> Result<Option<IndexingTask>, StoreError> {
+        self.database.knowledge().task(id).await
+    }
+
+    /// Keeps a document, which will be read soon.
+    pub async fn add(
+        &self,
+        kb_id: &str,
+        filename: &str,
+        bytes: Bytes,
+    ) -> Result<(Document, IndexingTask), UploadError> {
+        upload::check(filename, &bytes)?;
+        let rows = self.database.knowledge();
+        let base = rows.get(kb_id).await?.ok_or(UploadError::UnknownBase)?;
+        if self.is_crowded(&base).await? {
+            return Err(UploadError::Crowded);
+        }
+        let id = Uuid::new_v4().to_string();
+        let file_size = bytes.len() as u64;
+        // First the bytes: a worker of another process may take the task at once.
+        self.storage.put(&key(kb_id, &id), bytes).await?;
+        let document = NewDocument { id: &id, kb_id, filename, file_size };
+        match rows.add_document(document).await {
+            Ok(added) => {
+                self.notify();
+                Ok(added)
+            }
+            Err(error) => {
+                self.remove_bytes(kb_id, &id).await;
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Whether as many documents wait as one person may have. What is nobody's is the operator's.
+    async fn is_crowded(&self, base: &KnowledgeBase) -> Result<bool, StoreError> {
+        let Some(owner) = base.user_id else { return Ok(false) };
+        let waiting = self.database.knowledge().waiting(owner).await?;
+        Ok(waiting >= limits::DOCUMENTS_WAITING)
+    }
+
+    /// Removes a document from all indexes, and its bytes; false if there is none.
+    pub async fn remove_document(&self, kb_id: &str, doc_id: &str) -> Result<bool, StoreError> {
+        let removed = self.database.knowledge().delete_document(kb_id, doc_id).await?;
+        if removed {
+            self.remove_bytes(kb_id, doc_id).await;
+        }
+        Ok(removed)
+    }
+
+    /// Removes a knowledge base with all its documents; false if there is none.
+    pub async fn remove_base(&self, kb_id: &str) -> Result<bool, StoreError> {
+        let Some(documents) = self.database.knowledge().delete(kb_id).await? else {
+            return Ok(false);
+        };
+        for doc_id in documents {
+            self.remove_bytes(kb_id, &doc_id).await;
+        }
+        Ok(true)
+    }
+
+    /// Bytes that nobody knows of any more do no harm, so their removal may fail.
+    async fn remove_bytes(&self, kb_id: &str, doc_id: &str) {
+        if let Err(error) = self.storage.delete(&key(kb_id, doc_id)).await {
+            tracing::warn!(%error, kb_id, doc_id, "the bytes of a document were not removed");
+        }
+    }
+
+    /// Has a document read again that failed; `None` if there is none.
+    pub async fn reprocess(
+        &self,
+        base: &KnowledgeBase,
+        doc_id: &str,
+    ) -> Result<Option<Reprocessing>, StoreError> {
+        let rows = self.database.knowledge();
+        let Some(document) = rows.document(&base.id, doc_id).await? else { return Ok(None) };
+        Ok(Some(match document.status {
+            IndexingStatus::Pending | IndexingStatus::Processing => Reprocessing::Underway,
+            IndexingStatus::Completed => Reprocessing::Done,
+            IndexingStatus::Failed if self.is_crowded(base).await? => Reprocessing::Crowded,
+            IndexingStatus::Failed => {
+                let task = rows.add_task(&base.id, doc_id).await?;
+                self.notify();
+                Reprocessing::Started(task)
+            }
+        }))
+    }
+
+    /// The passages of a knowledge base, named by id or name, that fit a question best.
+    ///
+    /// Where vectors cannot be asked, words alone serve.
+    pub async fn search(
+        &self,
+        id_or_name: &str,
+        user: Option<i64>,
+        question: &str,
+        limit: u32,
+    ) -> Result<Vec<Passage>, SearchError> {
+        let base = self.resolve(id_or_name, user).await?;
+        let base = base.ok_or_else(|| SearchError::UnknownBase(id_or_name.to_owned()))?;
+        if question.trim().is_empty() {
+            return Ok(Vec::new());
+        }
+        let depth = limit.saturating_mul(limits::CANDIDATES);
+        let by_vector = self.find_vector(&base, question, depth).await?;
+        let by_words = self.database.knowledge().find_words(&base.id, question, depth).await?;
+        let lists = std::iter::once(by_words).chain(by_vector).collect();
+        Ok(fuse::fuse(lists, limit as usize))
+    }
+
+    /// The chunks whose vectors are nearest; `None` if vectors cannot be asked.
+    async fn find_vector(
+        &self,
+        base: &KnowledgeBase,
+        question: &str,
+        depth: u32,
+    ) -> Result<Option<Vec<ChunkHit>>, SearchError> {
+        let Some(embedder) = &self.embedder else { return Ok(None) };
+        match &base.embedder {
+            None => return Ok(None),
+            Some(identity) if identity != embedder.identity() => {
+                return Err(SearchError::OtherModel);
+            }
+            Some(_) => {}
+        }
+        let vectors = match embedder.embed(vec![question.to_owned()]).await {
+            Ok(vectors) => vectors,
+            Err(error) => {
+                tracing::warn!(%error, kb_id = base.id, "no vector for a question: words alone serve");
+                return Ok(None);
+            }
+        };
+        let Some(vector) = vectors.first() else { return Ok(None) };
+        Ok(Some(self.database.knowledge().find_vector(&base.id, vector, depth).await?))
+    }
+}
