@@ -7,7 +7,14 @@ SHELL := /bin/bash
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: test setup lint unit docs generated bench bench-registry-scale soak fuzz clean dist test-dist
+.PHONY: run test setup lint unit docs generated bench bench-registry-scale soak fuzz clean dist test-dist
+
+# Builds quickly, then starts the server; make run ARGS="check examples" runs another command.
+ARGS ?= serve
+
+run:
+	@test -x $(TARGET)/quick/savoir || echo "Building savoir; the first time takes several minutes."
+	$(CARGO) run --quiet --profile quick --locked -- $(ARGS)
 
 test: setup lint unit docs
 	@echo "all checks passed"
@@ -19,6 +26,7 @@ lint:
 	$(CARGO) fmt --all --check
 	rustfmt --check fuzz/fuzz_targets/*.rs
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy --package savoir --no-default-features --locked -- -D warnings
 	$(CARGO) check --manifest-path fuzz/Cargo.toml --locked
 
 # Beside the real servers that tests talk to; what cannot be started is named, and its tests are

@@ -5,14 +5,14 @@ mod workflow;
 
 use std::sync::Arc;
 
-use savoir_knowledge::limits::CONTEXT_TOKENS;
-use savoir_flow::skill_lookup::SkillLookup;
-use savoir_flow::event::{Done, Emitter, Event, Gone, Thought};
-use savoir_flow::prompt;
-use savoir_flow::prompt::PromptRun;
-use savoir_flow::retrieval::{Search, system_message};
-use savoir_flow::services::{Question, Services};
-use savoir_knowledge::Passage;
+use savoir_flow::{
+    event::{Done, Emitter, Event, Gone, Thought},
+    prompt::{self, PromptRun},
+    retrieval::{Search, system_message},
+    services::{Question, Services},
+    skill_lookup::SkillLookup,
+};
+use savoir_knowledge::{Passage, limits::CONTEXT_TOKENS};
 use savoir_model::Message;
 use savoir_skill::dialect::agent_flow::parse_at_skill;
 use savoir_store::{Database, SessionMessage, Speaker, StoreError};

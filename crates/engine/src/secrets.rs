@@ -5,6 +5,7 @@
 //! used instead of skill names, as for approvals, because anyone can choose a name. The value is in
 //! the keyring of the system if there is one, otherwise in the file that lists all secrets.
 
+#[cfg_attr(not(feature = "keyring"), path = "secrets/no_keyring.rs")]
 mod keyring;
 
 use std::{
@@ -14,8 +15,8 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
-pub use self::keyring::KeyringError;
 use crate::{
     clock,
     envelope::Stream,
@@ -40,6 +41,23 @@ pub enum Place {
     Keyring,
     /// In a file that only its owner can read.
     File,
+}
+
+/// Why a value is neither stored in the keyring nor found there.
+#[derive(Clone, Debug, Error)]
+pub enum KeyringError {
+    /// There is none, or it has no place for new values yet.
+    #[error("no keyring answers")]
+    Absent,
+    /// Nobody unlocked it.
+    #[error("the keyring is locked")]
+    Locked,
+    /// It has no such value any more.
+    #[error("the keyring has no value for {0}")]
+    Gone(String),
+    /// Something else.
+    #[error("the keyring failed: {0}")]
+    Failed(String),
 }
 
 /// A stored secret.

@@ -1,12 +1,16 @@
 //! A prompt skill runs: its inputs go into its prompt, passages are found, a model answers.
 
+use savoir_engine::structured;
+use savoir_knowledge::limits::QUERY_CHARS;
 use savoir_model::Message;
 use savoir_skill::{Skill, dialect::agent_flow::model_settings, render};
 use serde_json::{Map, Value};
 
-use crate::{event::{Done, Emitter, Event, Gone, Thought}, retrieval::{Search, system_message}, services::{Answer, Question, Services}};
-use savoir_knowledge::limits::QUERY_CHARS;
-use savoir_engine::structured;
+use crate::{
+    event::{Done, Emitter, Event, Gone, Thought},
+    retrieval::{Search, system_message},
+    services::{Answer, Question, Services},
+};
 
 /// Bytes that values may take in a prompt. No model reads as much.
 const MAX_FILLED_BYTES: usize = 16 * 1024 * 1024;

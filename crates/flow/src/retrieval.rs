@@ -1,10 +1,12 @@
 //! Searches a knowledge base and puts the passages into the prompt.
 
+use savoir_knowledge::{Passage, limits::PASSAGES};
 use serde_json::{Value, json};
 
-use crate::{event::{CitedSource, Emitter, Event, Gone, Thought}, services::Services};
-use savoir_knowledge::limits::PASSAGES;
-use savoir_knowledge::Passage;
+use crate::{
+    event::{CitedSource, Emitter, Event, Gone, Thought},
+    services::Services,
+};
 
 /// What a model is told to be.
 const ASSISTANT: &str = "You are a helpful AI assistant.";

@@ -3,11 +3,11 @@
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::{FutureExt as _, StreamExt as _};
+use savoir_knowledge::Knowledge;
 use savoir_model::{ChatRequest, Chunk, Message, ModelError, Models, Usage};
 use savoir_store::{Database, ModelRequest};
 
 use crate::event::{Emitter, Event, Gone};
-use savoir_knowledge::Knowledge;
 
 /// The services that a run may use. Clones share them.
 #[derive(Clone, Debug)]

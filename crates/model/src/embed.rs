@@ -7,11 +7,11 @@ use std::fmt;
 
 use futures::future::BoxFuture;
 
+pub use self::local::WordPiece;
 pub(crate) use self::{
     http::{EmbeddingApi, HttpEmbedder},
     local::LocalEmbedder,
 };
-pub use self::local::WordPiece;
 use crate::ModelError;
 
 /// Turns texts into vectors that all have the same dimension.

@@ -1,33 +1,46 @@
 //! Defines the command line of `savoir`. Each command has its own file.
 
+#[cfg(feature = "server")]
 mod admin;
 mod adopt;
 mod agent;
+#[cfg(feature = "server")]
 mod answer;
 mod approve;
 mod cache;
+#[cfg(feature = "server")]
 mod chat;
 mod check;
 mod completions;
 mod config;
+#[cfg(feature = "server")]
 mod conformance;
+#[cfg(feature = "server")]
 mod context;
 mod convert;
 mod doctor;
+#[cfg(feature = "server")]
 mod export;
+#[cfg(feature = "server")]
 mod extract;
+#[cfg(feature = "server")]
+mod full;
 pub(crate) mod help;
+#[cfg(feature = "server")]
 mod import;
 mod info;
 pub(crate) mod install;
+#[cfg(feature = "server")]
 mod kb;
 mod keys;
 mod list;
 mod login;
 mod logout;
 mod man;
+#[cfg(feature = "server")]
 mod mcp;
 mod migrate;
+#[cfg(feature = "server")]
 mod models;
 mod new;
 mod outdated;
@@ -45,6 +58,7 @@ mod scan;
 mod schema;
 mod search;
 mod secret;
+#[cfg(feature = "server")]
 mod serve;
 mod show;
 mod sign;
@@ -59,6 +73,7 @@ mod update;
 mod verify;
 mod which;
 mod whoami;
+#[cfg(feature = "server")]
 mod workflow;
 
 use std::process::ExitCode;
@@ -71,7 +86,7 @@ use savoir_lint::visible;
 use savoir_package::{Agent, limits::MAX_SHOWN_BYTES};
 use savoir_skill::Dialect;
 
-use crate::{error::CommandError, extractor};
+use crate::error::CommandError;
 
 /// Check, install, run and share agent skills (SKILL.md)
 #[derive(Debug, Parser)]
@@ -97,10 +112,12 @@ pub(crate) struct Cli {
 impl Cli {
     /// Whether the command may ask a question on the terminal although it prints JSON.
     pub(crate) fn asks_with_json(&self) -> bool {
-        matches!(
-            self.command,
-            Command::Run(_) | Command::Approve(_) | Command::Chat(_) | Command::Secret(_)
-        )
+        match &self.command {
+            Command::Run(_) | Command::Approve(_) | Command::Secret(_) => true,
+            #[cfg(feature = "server")]
+            Command::Full(command) => command.asks_with_json(),
+            _ => false,
+        }
     }
 }
 
@@ -133,8 +150,6 @@ enum Command {
     Disable(switch::Disable),
     Status(status::Args),
     Info(info::Args),
-    Mcp(mcp::Args),
-    Chat(chat::Args),
     Approve(approve::Args),
     Run(run::Args),
     Secret(secret::Args),
@@ -149,24 +164,15 @@ enum Command {
     Logout(logout::Args),
     Whoami(whoami::Args),
     Registry(registry::Args),
-    Models(models::Args),
-    Import(import::Args),
-    Export(export::Args),
-    Kb(kb::Args),
-    Workflow(workflow::Args),
     Agent(agent::Args),
-    Serve(serve::Args),
-    Admin(admin::Args),
     Doctor(doctor::Args),
     Rules(rules::Args),
     #[command(hide = true)]
     Reference(reference::Args),
     Schema(schema::Args),
     Config(config::Args),
-    Conformance(conformance::Args),
     Completions(completions::Args),
     Man(man::Args),
-    Context(context::Args),
     Help(help::Args),
     /// List approved skills: the same as `approve --list`
     #[command(hide = true)]
@@ -174,18 +180,12 @@ enum Command {
     /// Revoke an approval: the same as `approve --revoke`
     #[command(hide = true)]
     Revoke(approve::RevokeArgs),
-    /// The same as `context show`
-    #[command(hide = true)]
-    Preamble(context::show::Args),
-    /// The same as `context simulate`
-    #[command(hide = true)]
-    Simulate(context::simulate::Args),
     /// Make a key: the same as `keys new`
     #[command(hide = true)]
     Keygen(keys::New),
-    /// Read one PDF from standard input
-    #[command(name = extractor::COMMAND, hide = true)]
-    Extract,
+    #[cfg(feature = "server")]
+    #[command(flatten)]
+    Full(full::FullCommand),
 }
 
 pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
@@ -211,13 +211,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Disable(args) => switch::disable(&args),
         Command::Status(args) => status::run(&args),
         Command::Info(args) => info::run(&args),
-        Command::Mcp(args) => mcp::run(&args),
-        Command::Context(args) => context::run(&args),
-        Command::Preamble(args) => context::show::run(&args),
-        Command::Simulate(args) => context::simulate::run(&args),
         Command::Help(args) => help::run(&args),
         Command::Outdated(args) => outdated::run(&args),
-        Command::Chat(args) => chat::run(&args),
         Command::Approve(args) => approve::run(&args),
         Command::Approvals(args) => approve::list(&args),
         Command::Revoke(args) => approve::revoke(&args),
@@ -235,23 +230,16 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Logout(args) => logout::run(&args),
         Command::Whoami(args) => whoami::run(&args),
         Command::Registry(args) => registry::run(&args),
-        Command::Models(args) => models::run(&args),
-        Command::Import(args) => import::run(&args),
-        Command::Export(args) => export::run(&args),
-        Command::Kb(args) => kb::run(&args),
-        Command::Workflow(args) => workflow::run(&args),
         Command::Agent(args) => agent::run(&args),
-        Command::Serve(args) => serve::run(&args),
-        Command::Admin(args) => admin::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Rules(args) => rules::run(&args),
         Command::Reference(args) => reference::run(&args),
         Command::Schema(args) => schema::run(&args),
         Command::Config(args) => config::run(&args),
-        Command::Conformance(args) => conformance::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
-        Command::Extract => extract::run(),
+        #[cfg(feature = "server")]
+        Command::Full(command) => command.run(),
     }
 }
 

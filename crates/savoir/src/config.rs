@@ -4,6 +4,7 @@
 //! A project can set how its skills are checked. Storage of the server, models and their keys can
 //! only be set by the user: a cloned repository must not be able to send keys elsewhere.
 
+#[cfg_attr(not(feature = "server"), path = "config/without_server.rs")]
 mod serve;
 
 use std::{
@@ -21,9 +22,10 @@ use savoir_skill::{
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::{Value, json};
 
+pub(crate) use self::serve::ServeLayer;
+#[cfg(feature = "server")]
 pub(crate) use self::serve::{
-    ADDRESS, GRACE, LogFormat, LogLevel, Quota, RateLimit, Readers, Registration, ServeLayer,
-    masked,
+    ADDRESS, GRACE, LogFormat, LogLevel, Quota, RateLimit, Readers, Registration,
 };
 use crate::error::CommandError;
 
@@ -366,4 +368,47 @@ pub(crate) fn user_folder() -> Option<PathBuf> {
     let base = env::var_os("XDG_CONFIG_HOME").filter(|dir| !dir.is_empty()).map(PathBuf::from);
     let base = base.or_else(|| env::home_dir().map(|home| home.join(".config")))?;
     Some(base.join("savoir"))
+}
+/// A URL without its password.
+pub(crate) fn masked(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let (main, query) = rest.split_once('?').unwrap_or((rest, ""));
+    // A password may contain unencoded slashes; it ends at the last `@`.
+    let main = match main.rsplit_once('@') {
+        Some((user, host)) => match user.split_once(':') {
+            Some((user, _)) => format!("{user}:***@{host}"),
+            None => format!("{user}@{host}"),
+        },
+        None => main.to_owned(),
+    };
+    if query.is_empty() {
+        return format!("{scheme}://{main}");
+    }
+    let hide = |pair: &str| match pair.split_once('=') {
+        Some((key, _)) if key.contains("password") => format!("{key}=***"),
+        _ => pair.to_owned(),
+    };
+    let query: Vec<String> = query.split('&').map(hide).collect();
+    format!("{scheme}://{main}?{}", query.join("&"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_masked() {
+        for (url, shown) in [
+            ("postgres://ada:secret@db/x", "postgres://ada:***@db/x"),
+            (
+                "postgres://ada:a/b@c@db/x?sslmode=require",
+                "postgres://ada:***@db/x?sslmode=require",
+            ),
+            ("postgres://ada@db/x?a=1&password=s", "postgres://ada@db/x?a=1&password=***"),
+            ("sqlite:///var/lib/x.sqlite", "sqlite:///var/lib/x.sqlite"),
+            ("nonsense", "nonsense"),
+        ] {
+            assert_eq!(masked(url), shown);
+        }
+    }
 }

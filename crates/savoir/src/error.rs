@@ -10,6 +10,7 @@ use std::{
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use savoir_engine::{Fault, RunError, StoreError};
+#[cfg(feature = "server")]
 use savoir_registry::backup::BackupError;
 use serde_json::{Map, Value, json};
 
@@ -48,6 +49,13 @@ impl CommandError {
 
     pub(crate) fn findings(message: impl fmt::Display) -> Self {
         Self { kind: ErrorKind::Findings, ..Self::input(message) }
+    }
+
+    /// For something that a lean build leaves out.
+    pub(crate) fn not_built_in(what: &str) -> Self {
+        Self::input(format!("this savoir is a lean build, without {what}"))
+            .named("not-built-in")
+            .hint("install the full program: cargo install --path crates/savoir")
     }
 
     /// For a command whose exit codes are verdicts: a failure must not look like one.
@@ -184,6 +192,7 @@ impl From<serde_json::Error> for CommandError {
     }
 }
 
+#[cfg(feature = "server")]
 impl From<BackupError> for CommandError {
     fn from(error: BackupError) -> Self {
         Self::findings(&error).named(error.code()).hint(error.hint())

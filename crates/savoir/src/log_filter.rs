@@ -1,7 +1,7 @@
 //! The default filter of log messages.
 
 /// Our own crates; others log only warnings.
-const OWN_CRATES: [&str; 12] = [
+const OWN_CRATES: [&str; 14] = [
     "savoir",
     "savoir_agent",
     "savoir_engine",

@@ -2,19 +2,27 @@
 //! crate prints.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(feature = "server"),
+    allow(dead_code, unused_imports, reason = "a lean build leaves out what uses them")
+)]
 
 mod agent_settings;
+#[cfg(feature = "server")]
 mod agent_skills;
 mod ask;
 mod commands;
 mod config;
+#[cfg(feature = "server")]
 mod conformance;
 mod copies;
 mod credentials;
 mod discover;
 mod error;
+#[cfg(feature = "server")]
 mod events;
 mod extra_grants;
+#[cfg(feature = "server")]
 mod extractor;
 mod findings;
 mod gibberish_mode;
@@ -28,7 +36,9 @@ mod log_filter;
 mod lookup;
 mod lost_files;
 mod missing_package;
+#[cfg(feature = "server")]
 mod model_errors;
+#[cfg(feature = "server")]
 mod models;
 mod offline;
 mod output;
@@ -38,6 +48,7 @@ mod runtime;
 mod screen;
 mod session;
 mod skill_archive;
+#[cfg(feature = "server")]
 mod storage_args;
 mod trust;
 mod write;
@@ -46,7 +57,7 @@ use std::process::ExitCode;
 
 use clap::FromArgMatches as _;
 
-use crate::commands::Cli;
+use crate::{commands::Cli, error::CommandError};
 
 fn main() -> ExitCode {
     let args = std::env::args_os().collect();
@@ -55,23 +66,28 @@ fn main() -> ExitCode {
     let parsed = command.clone().try_get_matches_from(&args);
     let cli = parsed.and_then(|matches| Cli::from_arg_matches(&matches));
     let json = json_errors::are_wanted(&args);
-    let cli = cli.unwrap_or_else(|mut error| {
-        commands::suggest::improve(&mut error, &command, &args);
-        if json && error.use_stderr() {
-            json_errors::print_usage_error(&error);
+    let cli = match cli {
+        Ok(cli) => cli,
+        Err(mut error) => {
+            if let Some(error) = commands::suggest::not_built_in(&error) {
+                return report(&error, json);
+            }
+            commands::suggest::improve(&mut error, &command, &args);
+            if json && error.use_stderr() {
+                json_errors::print_usage_error(&error);
+            }
+            error.exit()
         }
-        error.exit()
-    });
+    };
     if json && !cli.asks_with_json() {
         ask::disable_questions();
     }
-    match commands::run(cli) {
-        Ok(code) => code,
-        Err(error) => {
-            if json {
-                json_errors::print(&error);
-            }
-            error.report()
-        }
+    commands::run(cli).unwrap_or_else(|error| report(&error, json))
+}
+
+fn report(error: &CommandError, json: bool) -> ExitCode {
+    if json {
+        json_errors::print(error);
     }
+    error.report()
 }

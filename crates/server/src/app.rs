@@ -2,8 +2,7 @@
 
 use std::{ops::Deref, sync::Arc};
 
-use savoir_flow::services::Services;
-use savoir_flow::workflow::CodePolicy;
+use savoir_flow::{services::Services, workflow::CodePolicy};
 use savoir_knowledge::Knowledge;
 use savoir_model::Models;
 use savoir_registry::{RegistryState, vetting::Vetting};

@@ -2,8 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use savoir_flow::services::TimeLimits;
-use savoir_flow::workflow::HttpPolicy;
+use savoir_flow::{services::TimeLimits, workflow::HttpPolicy};
 use savoir_store::Quotas;
 
 use crate::tool_runner::ToolRunner;

@@ -13,7 +13,6 @@ use tokio::{
     sync::mpsc::Receiver,
     time::{Instant, Interval, MissedTickBehavior, interval_at},
 };
-
 use tracing::Instrument as _;
 
 use crate::app::App;

@@ -4,9 +4,11 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use savoir_flow::{
+    event::{Done, Emitter, Event, Gone},
+    services::Services,
+};
 use savoir_knowledge::limits::{PASSAGES, QUERY_CHARS};
-use savoir_flow::event::{Done, Emitter, Event, Gone};
-use savoir_flow::services::Services;
 use savoir_skill::dialect::agent_flow::parse_at_skill;
 use serde_json::{Map, Value, json};
 

@@ -1,8 +1,9 @@
 //! Answers chat messages with a workflow, and translates its events into chat events.
 
-use savoir_flow::event::{Done, Emitter, Event, Gone, Thought};
-use savoir_flow::workflow;
-use savoir_flow::workflow::{Host, Journal, WorkflowOutcome, WorkflowRun, limits};
+use savoir_flow::{
+    event::{Done, Emitter, Event, Gone, Thought},
+    workflow::{self, Host, Journal, WorkflowOutcome, WorkflowRun, limits},
+};
 use savoir_store::StoreError;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::Receiver;

@@ -3,8 +3,7 @@
 use std::{collections::HashSet, panic::AssertUnwindSafe};
 
 use futures::{FutureExt as _, StreamExt as _, stream::BoxStream};
-use savoir_flow::event::Gone;
-use savoir_flow::services::broken;
+use savoir_flow::{event::Gone, services::broken};
 use savoir_knowledge::chunk::estimate_tokens;
 use savoir_model::{ChatRequest, Chunk, Message, ModelError, ToolCall, ToolDefinition, Usage};
 

@@ -10,29 +10,13 @@ use secret_service::{
     EncryptionType,
     blocking::{Collection, SecretService},
 };
-use thiserror::Error;
+
+use super::KeyringError;
 
 /// How long a keyring may take to answer at all.
 const ANSWER: Duration = Duration::from_secs(5);
 /// How long a person may take to unlock it.
 const UNLOCK: Duration = Duration::from_mins(1);
-
-/// Why a value is neither stored in the keyring nor found there.
-#[derive(Clone, Debug, Error)]
-pub enum KeyringError {
-    /// There is none, or it has no place for new values yet.
-    #[error("no keyring answers")]
-    Absent,
-    /// Nobody unlocked it.
-    #[error("the keyring is locked")]
-    Locked,
-    /// It has no such value any more.
-    #[error("the keyring has no value for {0}")]
-    Gone(String),
-    /// Something else.
-    #[error("the keyring failed: {0}")]
-    Failed(String),
-}
 
 impl From<secret_service::Error> for KeyringError {
     fn from(error: secret_service::Error) -> Self {

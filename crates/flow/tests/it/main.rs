@@ -2,6 +2,4 @@
 
 #![expect(clippy::print_stderr, reason = "tests tell what they measured and what they left out")]
 
-mod knowledge;
-
 mod workflow;

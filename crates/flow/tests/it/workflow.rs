@@ -18,10 +18,14 @@ use futures::{
     future::BoxFuture,
     stream::{BoxStream, iter},
 };
-use savoir_flow::skill_lookup::{LoadError, SkillLookup};
-use savoir_flow::event::{Emitter, Event};
-use savoir_flow::services::{Services, TimeLimits};
-use savoir_flow::workflow::{CodePolicy, Features, Graph, Host, HttpPolicy, Journal, NoJournal, WorkflowRun, run_to_end};
+use savoir_flow::{
+    event::{Emitter, Event},
+    services::{Services, TimeLimits},
+    skill_lookup::{LoadError, SkillLookup},
+    workflow::{
+        CodePolicy, Features, Graph, Host, HttpPolicy, Journal, NoJournal, WorkflowRun, run_to_end,
+    },
+};
 use savoir_model::{ChatRequest, Chunk, Finish, LanguageModel, ModelError, Models};
 use savoir_skill::{Dialect, Skill, Source, read_as};
 use savoir_store::Checkpoint;

@@ -13,11 +13,11 @@ use std::{
 use futures::{FutureExt as _, future::BoxFuture};
 use tokio::task::spawn_blocking;
 
+pub use self::word_piece::WordPiece;
 use self::{
     bert::Bert,
     folder::{ModelFolder, Pooling},
 };
-pub use self::word_piece::WordPiece;
 use super::{Embedder, normalise};
 use crate::{ModelError, limits};
 

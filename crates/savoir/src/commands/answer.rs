@@ -2,11 +2,15 @@
 
 use std::{cell::RefCell, process::ExitCode, sync::Arc};
 
-use savoir_engine::{record::ErrorRecord, structured::{self, Answer}};
-use savoir_flow::event::Emitter;
-use savoir_flow::prompt;
-use savoir_flow::prompt::PromptRun;
-use savoir_flow::services::{Services, TimeLimits};
+use savoir_engine::{
+    record::ErrorRecord,
+    structured::{self, Answer},
+};
+use savoir_flow::{
+    event::Emitter,
+    prompt::{self, PromptRun},
+    services::{Services, TimeLimits},
+};
 use savoir_knowledge::Knowledge;
 use savoir_model::Models;
 use savoir_skill::{Skill, skill::Output};

@@ -17,8 +17,10 @@ use savoir_agent::{
     turn::{Agent, Conversation, Forks, TurnLimits},
 };
 use savoir_engine::Home;
-use savoir_flow::event::Emitter;
-use savoir_flow::services::{Services, TimeLimits};
+use savoir_flow::{
+    event::Emitter,
+    services::{Services, TimeLimits},
+};
 
 use self::{
     hangup::Hangup,

@@ -76,6 +76,11 @@ const GROUPS: [Group; 6] = [
     },
 ];
 
+/// Whether a full build has the command.
+pub(crate) fn is_listed(name: &str) -> bool {
+    GROUPS.iter().any(|group| group.commands.contains(&name) || group.less_used.contains(&name))
+}
+
 /// The command line, with commands in groups.
 pub(crate) fn command() -> clap::Command {
     with_page(Cli::command(), false)
@@ -100,8 +105,9 @@ fn groups(command: &clap::Command, all: bool) -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{header}{title}:{header:#}");
         for name in commands.iter().chain(less_used) {
-            let about = command.find_subcommand(name).and_then(clap::Command::get_about);
-            let about = about.map(ToString::to_string).unwrap_or_default();
+            // A lean build has fewer commands.
+            let Some(found) = command.find_subcommand(name) else { continue };
+            let about = found.get_about().map(ToString::to_string).unwrap_or_default();
             let aliases = aliases(command, name);
             let _ = writeln!(text, "  {literal}{name:<12}{literal:#} {about}{aliases}");
         }

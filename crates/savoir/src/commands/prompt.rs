@@ -19,7 +19,9 @@ use savoir_engine::{
 use savoir_skill::version::SkillRef;
 use serde_json::{Map, Value};
 
-use super::{answer::PromptCommand, run::RunContext};
+#[cfg(feature = "server")]
+use super::answer::PromptCommand;
+use super::run::RunContext;
 use crate::{error::CommandError, lookup::Lookup, output};
 
 /// Prepares the prompt, then sends it to a model or runs its code blocks.
@@ -75,7 +77,17 @@ pub(super) fn run(
     run_fences(context, &fences, &prepared.inputs, run_env, extra)
 }
 
+#[cfg(not(feature = "server"))]
+fn put_to_model(
+    _: &RunContext<'_>,
+    _: &Map<String, Value>,
+    _: Option<&str>,
+) -> Result<ExitCode, CommandError> {
+    Err(CommandError::not_built_in("asking a model"))
+}
+
 /// Sends the prompt to a model and records the run.
+#[cfg(feature = "server")]
 fn put_to_model(
     context: &RunContext<'_>,
     inputs: &Map<String, Value>,

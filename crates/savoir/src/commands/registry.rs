@@ -1,18 +1,23 @@
 //! `savoir registry`, with one file for each group of subcommands.
 
 mod auditors;
+#[cfg(feature = "server")]
 mod backup;
 mod common;
+#[cfg(feature = "server")]
 mod conformance;
+#[cfg(feature = "server")]
 mod import;
 mod keys;
 mod log;
 mod members;
 mod mirror;
 mod release;
+#[cfg(feature = "server")]
 mod restore;
 mod review;
 mod sign;
+#[cfg(feature = "server")]
 mod sweep;
 mod tokens;
 
@@ -64,10 +69,15 @@ enum Command {
     Tokens(tokens::Args),
     Log(log::Args),
     Mirror(mirror::Args),
+    #[cfg(feature = "server")]
     Import(import::Args),
+    #[cfg(feature = "server")]
     Backup(backup::Args),
+    #[cfg(feature = "server")]
     Restore(restore::Args),
+    #[cfg(feature = "server")]
     Sweep(sweep::Args),
+    #[cfg(feature = "server")]
     Conformance(Box<conformance::Args>),
 }
 
@@ -90,10 +100,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         Command::Tokens(args) => tokens::run(args),
         Command::Log(args) => log::run(args),
         Command::Mirror(args) => mirror::run(args),
+        #[cfg(feature = "server")]
         Command::Import(args) => import::run(args),
+        #[cfg(feature = "server")]
         Command::Backup(args) => backup::run(args),
+        #[cfg(feature = "server")]
         Command::Restore(args) => restore::run(args),
+        #[cfg(feature = "server")]
         Command::Sweep(args) => sweep::run(args),
+        #[cfg(feature = "server")]
         Command::Conformance(args) => conformance::run(args),
     }
 }

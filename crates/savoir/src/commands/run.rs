@@ -30,6 +30,8 @@ use savoir_engine::{
 use savoir_skill::Reading;
 use serde_json::{Map, Value};
 
+#[cfg(feature = "server")]
+use crate::events::{self, EventFormat};
 use crate::{
     ask::{self, Answer, Choices, Length, Page},
     commands::{
@@ -37,7 +39,6 @@ use crate::{
         record::{self, Output},
     },
     error::CommandError,
-    events::{self, EventFormat},
     extra_grants::ExtraGrantsArgs,
     gibberish_mode::GibberishMode,
     install_context::{self, Consent},
@@ -369,6 +370,7 @@ impl RunContext<'_> {
         ended: Result<ExitCode, CommandError>,
     ) -> Result<ExitCode, CommandError> {
         match ended {
+            #[cfg(feature = "server")]
             Err(error) if self.args.json && !self.args.exec_fences => events::report_failure(error),
             ended => ended,
         }
@@ -696,6 +698,7 @@ impl RunContext<'_> {
         self.args.model.as_deref()
     }
 
+    #[cfg(feature = "server")]
     pub(super) fn form(&self) -> EventFormat {
         EventFormat::new(self.args.json, self.args.verbose)
     }

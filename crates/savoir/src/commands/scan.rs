@@ -10,6 +10,7 @@ use std::{
 
 use savoir_lint::visible;
 use savoir_package::{File, Tree, archive, limits::MAX_ARCHIVE_BYTES};
+#[cfg(feature = "server")]
 use savoir_registry::vetting::{EngineOutcome, Options, Vetting, VettingReport};
 use savoir_scan::{
     Report, Verdict,
@@ -209,7 +210,13 @@ fn archive_bytes(path: &Path) -> bool {
     fs::read(path).is_ok_and(|bytes| archive::kind(&bytes).is_some())
 }
 
+#[cfg(not(feature = "server"))]
+fn deep(_: &Tree, _: Format) -> Result<Verdict, CommandError> {
+    Err(CommandError::not_built_in("--deep"))
+}
+
 /// Runs every scan engine of this machine.
+#[cfg(feature = "server")]
 fn deep(tree: &Tree, format: Format) -> Result<Verdict, CommandError> {
     if format == Format::Sarif {
         return Err(CommandError::input("--deep does not support SARIF")
@@ -224,6 +231,7 @@ fn deep(tree: &Tree, format: Format) -> Result<Verdict, CommandError> {
 }
 
 /// The findings and the engines as text.
+#[cfg(feature = "server")]
 fn vetting_text(vetted: &VettingReport) -> String {
     let mut out = String::new();
     for finding in &vetted.findings {

@@ -8,6 +8,8 @@ use clap::{
 };
 use savoir_lint::words::nearest;
 
+use crate::error::CommandError;
+
 /// Words that other tools use, and the command for them.
 const OTHER_NAMES: [(&str, &str); 8] = [
     ("fix", "check --fix"),
@@ -19,6 +21,15 @@ const OTHER_NAMES: [(&str, &str); 8] = [
     ("validate-skill", "check"),
     ("init", "new"),
 ];
+
+/// The error for a command that exists in a full build only.
+pub(crate) fn not_built_in(error: &clap::Error) -> Option<CommandError> {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else {
+        return None;
+    };
+    let left_out = cfg!(not(feature = "server")) && super::help::is_listed(word);
+    left_out.then(|| CommandError::not_built_in(&format!("the command `{word}`")))
+}
 
 /// Replaces the suggestions of a usage error.
 pub(crate) fn improve(error: &mut clap::Error, root: &Command, args: &[OsString]) {

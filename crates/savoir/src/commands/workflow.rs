@@ -9,9 +9,16 @@ use std::{
     sync::Arc,
 };
 
-use savoir_flow::event::Emitter;
-use savoir_flow::services::{Services, TimeLimits};
-use savoir_flow::workflow::{CodePolicy, DISABLED, Features, Host, HttpPolicy, NoJournal, WorkflowRun, file, file::WorkflowFile, graph::Work, run_to_end};
+use savoir_flow::{
+    event::Emitter,
+    services::{Services, TimeLimits},
+    workflow::{
+        CodePolicy, DISABLED, Features, Host, HttpPolicy, NoJournal, WorkflowRun,
+        file::{self, WorkflowFile},
+        graph::Work,
+        run_to_end,
+    },
+};
 use savoir_knowledge::Knowledge;
 use savoir_model::{ModelError, Models};
 use savoir_store::Checkpoint;

@@ -3,8 +3,10 @@
 mod events;
 mod http;
 
-use savoir_flow::event;
-use savoir_flow::workflow::{Scope, condition, mapped_inputs};
+use savoir_flow::{
+    event,
+    workflow::{Scope, condition, mapped_inputs},
+};
 use savoir_skill::{
     Dialect,
     dialect::agent_flow::{self, Refusal},

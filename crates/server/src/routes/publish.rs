@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use axum::{Json as JsonResponse, extract::State, http::StatusCode, response::Response};
-use savoir_flow::event::Emitter;
-use savoir_flow::workflow;
-use savoir_flow::workflow::{Checkpoint, Graph, NoJournal, WorkflowOutcome, WorkflowRun};
+use savoir_flow::{
+    event::Emitter,
+    workflow::{self, Checkpoint, Graph, NoJournal, WorkflowOutcome, WorkflowRun},
+};
 use savoir_store::{User, Workflow};
 use serde::Serialize;
 use serde_json::Value;

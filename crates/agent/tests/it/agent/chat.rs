@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use savoir_agent::chat::{ChatService, ChatTurn};
-use savoir_flow::skill_lookup::NoSkills;
-use savoir_flow::event::{Emitter, Event};
+use savoir_flow::{
+    event::{Emitter, Event},
+    skill_lookup::NoSkills,
+};
 use savoir_model::{Chunk, Message};
 use savoir_store::{Database, Role, Speaker};
 use serde_json::json;

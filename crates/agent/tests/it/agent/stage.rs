@@ -21,8 +21,10 @@ use savoir_agent::{
     toolset::{Origin, ToolAnswer, ToolSpec, Toolset},
     turn::{Agent, Conversation, Ended, Forks, TurnLimits},
 };
-use savoir_flow::event::{Emitter, Event, Thought};
-use savoir_flow::services::{Services, TimeLimits};
+use savoir_flow::{
+    event::{Emitter, Event, Thought},
+    services::{Services, TimeLimits},
+};
 use savoir_model::{
     ChatRequest, Chunk, Finish, LanguageModel, Message, ModelError, Models, ToolCall,
     ToolDefinition,

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use savoir_engine::{cancel::Cancel, grant};
 use savoir_sandbox::{
     Counted, End, Limits, Network, PathGrant, Policy, Sandbox, Stream, Userland, Variable, Watch,
 };
@@ -14,8 +15,6 @@ use serde_json::Value;
 
 use super::{DISABLED, Done, Given, Stop};
 use crate::workflow::{graph::Code, limits, scope::text_of};
-use savoir_engine::grant;
-use savoir_engine::cancel::Cancel;
 
 /// The file that Python is given.
 const FILE: &str = "node.py";

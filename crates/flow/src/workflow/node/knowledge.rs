@@ -1,9 +1,13 @@
 //! A node that searches a knowledge base.
 
+use savoir_knowledge::{Passage, SearchError, limits};
+
 use super::{Done, Given, Stop};
-use crate::{event::{Emitter, Thought}, prompt::first_chars, retrieval::numbered};
-use savoir_knowledge::limits;
-use savoir_knowledge::{Passage, SearchError};
+use crate::{
+    event::{Emitter, Thought},
+    prompt::first_chars,
+    retrieval::numbered,
+};
 
 /// What clients are told when they can do nothing about it.
 const FAILED: &str = "Retrieval failed";

@@ -2,8 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use savoir_flow::event::{Emitter, Event, Gone};
-use savoir_flow::workflow::{NoJournal, run};
+use savoir_flow::{
+    event::{Emitter, Event, Gone},
+    workflow::{NoJournal, run},
+};
 use savoir_sandbox::{Level, Support};
 use serde_json::{Value, json};
 

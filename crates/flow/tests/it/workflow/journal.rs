@@ -6,8 +6,10 @@ use std::{
 };
 
 use futures::future::BoxFuture;
-use savoir_flow::event::{Emitter, Event, Gone};
-use savoir_flow::workflow::{Graph, Journal, JournalError, WorkflowOutcome, WorkflowRun, run, run_to_end};
+use savoir_flow::{
+    event::{Emitter, Event, Gone},
+    workflow::{Graph, Journal, JournalError, WorkflowOutcome, WorkflowRun, run, run_to_end},
+};
 use savoir_store::{Checkpoint, ExecutionStatus};
 use serde_json::{Value, json};
 

@@ -6,7 +6,7 @@ use super::{
     Xml, attribute, each_event, local, reference,
     styles::{Style, Styles},
 };
-use crate::{knowledge::extract::ExtractError, limits};
+use crate::{extract::ExtractError, limits};
 
 /// Elements whose text is not part of the document as it reads now: what was deleted or moved
 /// away, and what is there a second time for older programs.

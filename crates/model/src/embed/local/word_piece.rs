@@ -209,9 +209,8 @@ mod tests {
     use super::*;
 
     fn small() -> WordPiece {
-        let words = [
-            "[CLS]", "[SEP]", "[UNK]", "un", "##aff", "##able", "cafe", "!", "中", "x", "##x",
-        ];
+        let words =
+            ["[CLS]", "[SEP]", "[UNK]", "un", "##aff", "##able", "cafe", "!", "中", "x", "##x"];
         let vocab: serde_json::Map<_, _> =
             words.iter().enumerate().map(|(id, word)| ((*word).to_owned(), json!(id))).collect();
         let file = json!({ "model": { "type": "WordPiece", "vocab": vocab } });

@@ -12,8 +12,7 @@ use std::{
     time::Duration,
 };
 
-use savoir_knowledge::limits::DOCUMENT_BYTES;
-use savoir_knowledge::{Indexer, Mode, UploadError};
+use savoir_knowledge::{Indexer, Mode, UploadError, limits::DOCUMENT_BYTES};
 use savoir_store::{Document, IndexingStatus, KnowledgeBase};
 use serde_json::{Value, json};
 use tokio::time::sleep;

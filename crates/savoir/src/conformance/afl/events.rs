@@ -7,13 +7,13 @@ use futures::{
     future::BoxFuture,
     stream::{self, BoxStream},
 };
-use savoir_flow::skill_lookup::NoSkills;
-use savoir_flow::event::{Emitter, Event};
-use savoir_flow::prompt;
-use savoir_flow::prompt::PromptRun;
-use savoir_flow::services::{Services, TimeLimits};
-use savoir_flow::workflow;
-use savoir_flow::workflow::{CodePolicy, Features, Graph, Host, HttpPolicy, NoJournal, WorkflowRun};
+use savoir_flow::{
+    event::{Emitter, Event},
+    prompt::{self, PromptRun},
+    services::{Services, TimeLimits},
+    skill_lookup::NoSkills,
+    workflow::{self, CodePolicy, Features, Graph, Host, HttpPolicy, NoJournal, WorkflowRun},
+};
 use savoir_model::{ChatRequest, Chunk, Finish, LanguageModel, ModelError, Models};
 use savoir_skill::Dialect;
 use serde::Deserialize;
