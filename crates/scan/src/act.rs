@@ -72,13 +72,13 @@ impl Taint {
     }
 }
 
-pub(super) const AGENT_PROMPTS: &str = "the questions of the agent";
+pub(super) const AGENT_PROMPTS: &str = "the agent's permission prompts";
 
 /// Names of the cloud account protections that an [`Act::Unprotects`] can switch off.
-pub(super) const CLOUD_AUDIT_LOG: &str = "the record of what is done in a cloud account";
-pub(super) const CLOUD_MONITORING: &str = "what watches over a cloud account";
+pub(super) const CLOUD_AUDIT_LOG: &str = "the audit log of a cloud account";
+pub(super) const CLOUD_MONITORING: &str = "the monitoring of a cloud account";
 pub(super) const CLOUD_BACKUPS: &str = "the backups of a cloud account";
-pub(super) const CLOUD_KEYS: &str = "keys without which the data of a cloud account are lost";
+pub(super) const CLOUD_KEYS: &str = "encryption keys of a cloud account";
 
 /// The origin of code that is executed but not written in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -114,7 +114,7 @@ pub(super) fn unzip(bytes: &[u8]) -> ArchiveContents {
     let mut left = MAX_UNPACKED_BYTES;
     for index in 0..archive.len() {
         if index >= MAX_ENTRIES || left == 0 {
-            contents.problem = Some("it holds too much".into());
+            contents.problem = Some("it contains too many files or bytes".into());
             break;
         }
         let entry = match archive.by_index_raw(index) {

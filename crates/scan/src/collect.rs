@@ -274,7 +274,7 @@ impl<'a> FragmentCollector<'_, 'a> {
                     let draft = FindingDraft::new(
                         Severity::Critical,
                         Confidence::High,
-                        format!("an archive holds {what}"),
+                        format!("an archive contains {what}"),
                     );
                     self.context.report_file(&rules::BINARY_PROGRAM, &inside, draft);
                 }

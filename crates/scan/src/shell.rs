@@ -170,7 +170,10 @@ pub(super) fn read_words(words: &[String], span: Span) -> Acts {
 }
 
 #[derive(Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each says a thing of its own about the text")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each describes an independent property of the text"
+)]
 struct Reader {
     acts: Acts,
     /// Taint of each variable.
@@ -752,7 +755,7 @@ impl Reader {
                     || has("-w")
                     || has("--writable") =>
             {
-                self.acts.push(Act::Opens("a terminal of this machine to others"), span);
+                self.acts.push(Act::Opens("a terminal of this machine to other hosts"), span);
             }
             "code" if has("tunnel") => {
                 self.acts.push(Act::Opens("a tunnel from a remote host to this machine"), span);
@@ -987,7 +990,7 @@ impl Reader {
     fn follow(&mut self, text: &str, input: &Taint, span: Span) -> Taint {
         let mut taint = Taint::default();
         if self.depth >= MAX_NESTED_SUBSTITUTIONS || text.len() > MAX_SUBSTITUTION_BYTES {
-            self.acts.push(Act::Obscures("commands are nested so deep that nobody follows"), span);
+            self.acts.push(Act::Obscures("commands are nested too deep to analyze"), span);
             return taint;
         }
         // Maps are moved, not cloned, because there can be many substitutions.

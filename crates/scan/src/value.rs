@@ -34,11 +34,11 @@ pub(super) const UNKNOWN: &str = "{}";
 pub(super) const TYPED: &str = "passwords that the user types";
 
 /// Descriptions of clipboard and screen contents.
-pub(super) const CLIPBOARD: &str = "texts that the user copies";
-pub(super) const SCREEN: &str = "pictures of the screen";
-pub(super) const KEYS: &str = "keys that the user presses";
+pub(super) const CLIPBOARD: &str = "clipboard content";
+pub(super) const SCREEN: &str = "screenshots";
+pub(super) const KEYS: &str = "keystrokes";
 pub(super) const COOKIES: &str = "cookies of the browser";
-pub(super) const REQUESTS: &str = "requests of the user's programs";
+pub(super) const REQUESTS: &str = "network requests of the user's programs";
 
 /// Kinds of credentials that count as a login, not as sent data, when they are passed as a
 /// password.

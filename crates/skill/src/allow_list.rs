@@ -83,7 +83,7 @@ pub enum NotAllowed {
         reason: Cow<'static, str>,
     },
     /// The allow list contains the tool with other arguments.
-    #[error("this call of `{tool}` is not what this skill allows ({list}): {reason}")]
+    #[error("this skill does not allow this call of `{tool}` ({list}): {reason}")]
     Arguments {
         /// The name of the tool.
         tool: String,

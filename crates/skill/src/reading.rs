@@ -238,7 +238,7 @@ fn missing_frontmatter(document: &Document, dialect: Dialect) -> Diagnostic {
     };
     let code = if empty { "empty-file" } else { "missing-frontmatter" };
     let mut found = Diagnostic::error(code, document.head_span(), message)
-        .help("begin the file with `---`, the fields, and `---`");
+        .help("start the file with `---`, the fields, and `---`");
     if !empty {
         found.severity = dialect.language().without_frontmatter();
     }

@@ -329,7 +329,7 @@ fn claude_prompt(
     let by_name = names.iter().find(|name| inputs.contains_key(*name));
     let arguments = match (inputs.get(ARGUMENTS), by_name) {
         (Some(_), Some(name)) => {
-            let expected = "left out when `ARGUMENTS` is given";
+            let expected = "not used when `ARGUMENTS` is given";
             return Err(RenderError::InvalidInput { input: name.clone(), expected });
         }
         (Some(all), None) => plain_text(all),

@@ -80,7 +80,10 @@ fn formats_have_words() {
         assert_eq!(format.to_string().parse(), Ok(format));
     }
     let error = "xml".parse::<Format>().unwrap_err();
-    assert_eq!(error.to_string(), "`xml` is not a format; there are text, json, sarif, github");
+    assert_eq!(
+        error.to_string(),
+        "unknown format `xml`; expected one of text, json, sarif, github"
+    );
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn our_own_vectors_hold() {
     let mut ids = outcome.passed.clone();
     ids.sort();
     ids.dedup();
-    assert_eq!(ids.len(), outcome.passed.len(), "an identifier stands twice");
+    assert_eq!(ids.len(), outcome.passed.len(), "an identifier appears twice");
 }
 
 #[test]

@@ -190,7 +190,7 @@ fn functions_of_other_files_are_known() {
 
 #[test]
 fn files_and_clipboards_of_the_user() {
-    let swap = Act::Obscures("what the user copies is replaced");
+    let swap = Act::Obscures("the clipboard content of the user is replaced");
     let text = "import c from 'clipboardy'; setInterval(() => { if (/^bc1/.test(c.readSync())) c.writeSync('bc1x'); }, 500);";
     assert!(has(text, &swap));
     assert!(!has("import c from 'clipboardy'; c.writeSync('x');", &swap));

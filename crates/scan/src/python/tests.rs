@@ -231,7 +231,7 @@ fn files_and_clipboards_of_the_user() {
     let text = "import pathlib\nfrom cryptography.fernet import Fernet\nf = Fernet(Fernet.generate_key())\nfor p in pathlib.Path('x').rglob('*'):\n    p.with_suffix('.enc').write_bytes(f.encrypt(p.read_bytes()))\n    p.unlink()";
     assert!(has(text, &ransom));
     assert!(!has(&text.replace("    p.unlink()", "    print(p)"), &ransom));
-    let swap = Act::Obscures("what the user copies is replaced");
+    let swap = Act::Obscures("the clipboard content of the user is replaced");
     let text = "import re, pyperclip\nwhile True:\n    if re.match('^bc1', pyperclip.paste()):\n        pyperclip.copy('bc1x')";
     assert!(has(text, &swap));
     assert!(!has("import re, pyperclip\nre.match('a', 'b')\npyperclip.copy('x')", &swap));

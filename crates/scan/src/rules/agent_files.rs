@@ -14,16 +14,17 @@ use crate::{
 };
 
 rule! {
-    /// What steers the agent is written to.
+    /// The skill writes to files that control the agent.
     ///
     /// ## Why
     ///
-    /// The agent's memory, its standing instructions, its settings and its MCP servers decide what it
-    /// does in every later conversation, long after the skill is gone.
+    /// The agent's memory, its standing instructions, its settings and its MCP servers control
+    /// every later conversation, even after the skill is removed.
     ///
     /// ## Fix
     ///
-    /// Keep instructions in SKILL.md. Tell the user which setting to change, and let them.
+    /// Keep instructions in SKILL.md. Tell the user which setting to change instead of changing
+    /// it.
     ///
     /// ## Bad
     ///
@@ -77,7 +78,7 @@ fn agent_poisoning(context: &mut Context<'_>) {
         let found = announced(&fragment.text).filter(|one| one.poison() >= POISON && !one.warns());
         let draft = |passage: Passage<'_>| {
             let message =
-                "the agent shall change what steers agents, to obey or trust somebody else";
+                "the text tells the agent to change agent settings so that it obeys or trusts someone else";
             (passage.span, FindingDraft::new(Severity::High, Confidence::Medium, message))
         };
         found.map(draft).collect()
@@ -139,8 +140,9 @@ fn settings(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
     };
     for mark in loose.iter().filter(|mark| fragment.language == Language::Other || in_prose(mark)) {
         if let Some(at) = text.find(mark) {
-            let message =
-                format!("a file of the skill has `{mark}`, which takes the agent's questions away");
+            let message = format!(
+                "a file of the skill contains `{mark}`, which disables the agent's permission prompts"
+            );
             found.push((
                 Span::new(at, at + mark.len()),
                 FindingDraft::new(Severity::High, Confidence::Medium, message),
@@ -163,7 +165,8 @@ fn settings(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
                     .any(|host| url.contains(host))
             });
             if strange {
-                let message = format!("`{mark}` sends all that the agent says through a stranger");
+                let message =
+                    format!("`{mark}` sends all traffic of the agent through an unknown host");
                 found.push((
                     Span::new(at, at + mark.len()),
                     FindingDraft::new(Severity::High, Confidence::Medium, message),

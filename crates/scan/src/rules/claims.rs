@@ -73,7 +73,7 @@ pub(super) fn broken(act: &Act) -> Option<FindingDraft> {
     let carries =
         matches!(sends, Taint { read: true, .. }) || sends.files || sends.private.is_some();
     (carries && is_somebody(to)).then(|| {
-        let message = "the skill says that nothing leaves the machine, and the code sends files";
+        let message = "the skill claims that no data leaves the machine, but the code sends files";
         FindingDraft::new(Severity::High, Confidence::Medium, message)
     })
 }

@@ -16,16 +16,16 @@ use crate::{
 };
 
 rule! {
-    /// The code talks to a host that the skill does not declare.
+    /// The code connects to a host that the skill does not declare.
     ///
     /// ## Why
     ///
-    /// The declaration is what the user agrees to. A skill that reaches for more was either written
-    /// carelessly or hopes that nobody compares.
+    /// The user agrees only to what the skill declares. A skill that uses more is either careless
+    /// or malicious.
     ///
     /// ## Fix
     ///
-    /// Declare the host, or do without it.
+    /// Declare the host, or do not use it.
     ///
     /// ## Bad
     ///
@@ -160,7 +160,7 @@ fn offline(context: &mut Context<'_>) {
             FindingDraft::new(
                 Severity::High,
                 Confidence::Medium,
-                "the description says that the skill stays offline, and the code talks to a host",
+                "the description claims that the skill works offline, but the code connects to a host",
             )
         })
     });
@@ -171,11 +171,11 @@ rule! {
     ///
     /// ## Why
     ///
-    /// A program that is not declared is one that the user did not agree to.
+    /// The user agrees only to what the skill declares.
     ///
     /// ## Fix
     ///
-    /// Declare it (`shell:execute:git`), or do without it.
+    /// Declare it (`shell:execute:git`), or do not use it.
     ///
     /// ## Bad
     ///
@@ -257,11 +257,11 @@ rule! {
     ///
     /// ## Why
     ///
-    /// The declaration is what the user agrees to.
+    /// The user agrees only to what the skill declares.
     ///
     /// ## Fix
     ///
-    /// Declare the folder, or keep to the skill's own.
+    /// Declare the folder, or use only the folder of the skill.
     ///
     /// ## Bad
     ///
@@ -339,11 +339,11 @@ fn undeclared_files(context: &mut Context<'_>) {
 }
 
 rule! {
-    /// A permission is declared that no code of the skill seems to need.
+    /// The skill declares a permission that its code does not seem to need.
     ///
     /// ## Why
     ///
-    /// Every permission is a question to the user and a chance for an attacker.
+    /// The user must review every permission, and an attacker can use it.
     ///
     /// ## Fix
     ///

@@ -216,11 +216,11 @@ const REAL: &[&str] = &[
 ];
 
 rule! {
-    /// The name of a package is nearly that of a well-known one.
+    /// The name of a package is similar to that of a well-known one.
     ///
     /// ## Why
     ///
-    /// Attackers publish packages one letter away from what people mean to install.
+    /// Attackers publish packages whose names differ from popular ones by one letter.
     ///
     /// ## Fix
     ///
@@ -330,7 +330,7 @@ rule! {
     ///
     /// ## Why
     ///
-    /// What is installed tomorrow is not what was looked at today.
+    /// A later install may fetch a different version than the one that was reviewed.
     ///
     /// ## Fix
     ///
@@ -382,15 +382,15 @@ fn unpinned_dependency(context: &mut Context<'_>) {
 }
 
 rule! {
-    /// Packages are taken from an index that is not the usual one.
+    /// Packages are installed from an index other than the default one.
     ///
     /// ## Why
     ///
-    /// Whoever has the index decides what every package in it does.
+    /// The owner of the index controls what every package in it does.
     ///
     /// ## Fix
     ///
-    /// Use the index of the language.
+    /// Use the default index of the language.
     ///
     /// ## Bad
     ///
@@ -432,7 +432,7 @@ fn handed_secrets(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
     }
     let mut found = Vec::new();
     if let Some(at) = text.find("toJSON(secrets)").or_else(|| text.find("toJson(secrets)")) {
-        let message = "a build hands all its secrets to somebody else's program";
+        let message = "a CI workflow passes all its secrets to a third-party action";
         found.push((
             Span::new(at, at + 15),
             FindingDraft::new(Severity::High, Confidence::High, message),
@@ -475,11 +475,11 @@ rule! {
     ///
     /// ## Why
     ///
-    /// `npm install` runs it without a question, before anyone has used the skill.
+    /// `npm install` runs it without asking, before the skill is used.
     ///
     /// ## Fix
     ///
-    /// Do it in a script that the user starts.
+    /// Move the command into a script that the user starts.
     ///
     /// ## Bad
     ///

@@ -19,12 +19,12 @@ rule! {
     ///
     /// ## Why
     ///
-    /// Keys, tokens and the whole environment open everything else that the user has. A token in the
-    /// header of a request is how one logs in, and is not meant here.
+    /// Keys, tokens and environment variables give access to the user's other data. A token in the
+    /// header of a request is a login and is not reported.
     ///
     /// ## Fix
     ///
-    /// Send only what the task needs, and only to the host that it belongs to.
+    /// Send only the data that the task needs, and only to the host that it belongs to.
     ///
     /// ## Bad
     ///
@@ -205,7 +205,7 @@ fn written_down(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
             let stranger = stranger.map(|(_, variable)| variable);
             if let Some(variable) = stranger {
                 let message =
-                    format!("the secret `{variable}` stands beside the address of another service");
+                    format!("the secret `{variable}` is used with the address of another service");
                 let span = Span::new(block.start + at, block.start + at + url.len());
                 found.push((span, FindingDraft::new(Severity::High, Confidence::Medium, message)));
             }
@@ -224,12 +224,12 @@ fn is_use(before: &str) -> bool {
 }
 
 rule! {
-    /// A place where credentials are kept is read.
+    /// The code reads stored credentials.
     ///
     /// ## Why
     ///
-    /// SSH keys, cloud credentials, keychains, browser stores and wallets are nothing that a skill has
-    /// to read: the programs that need them find them by themselves.
+    /// A skill does not need to read SSH keys, cloud credentials, keychains, browser stores or
+    /// wallets: the programs that use them find them without help.
     ///
     /// ## Fix
     ///
@@ -305,16 +305,16 @@ fn named(fragment: &TextFragment<'_>, what: &str, acts: &Acts) -> Option<Finding
 }
 
 rule! {
-    /// An address without a name is talked to, or a place where anyone can pick things up.
+    /// The code connects to an IP address or to a public data drop.
     ///
     /// ## Why
     ///
-    /// Services have names. Bare addresses, paste sites and request catchers are what is used when
-    /// nobody shall know who is behind it.
+    /// Real services have host names. IP addresses, paste sites and request catchers are used to
+    /// hide the recipient.
     ///
     /// ## Fix
     ///
-    /// Use the name of the service.
+    /// Use the host name of the service.
     ///
     /// ## Bad
     ///

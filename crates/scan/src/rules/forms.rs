@@ -13,7 +13,7 @@ use crate::{
 
 use super::exfiltration::is_somebody;
 
-const MESSAGE: &str = "a page asks for a password and sends it to somebody";
+const MESSAGE: &str = "a web page asks for a password and sends it to a host";
 
 /// Forms whose address is written down.
 pub(super) fn posted(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {

@@ -17,12 +17,12 @@ rule! {
     ///
     /// ## Why
     ///
-    /// `slack-edge.example` is not Slack. Anyone can register such a name, and tokens that are sent
-    /// there belong to its owner.
+    /// `slack-edge.example` is not Slack. Anyone can register such a name, and its owner gets
+    /// every token that is sent there.
     ///
     /// ## Fix
     ///
-    /// Use the address that the documentation of the service gives.
+    /// Use the address from the documentation of the service.
     ///
     /// ## Bad
     ///

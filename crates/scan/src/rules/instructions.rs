@@ -18,16 +18,16 @@ use crate::{
 use super::solicitation::leak_score;
 
 rule! {
-    /// The text tells the agent to drop its other instructions.
+    /// The text tells the agent to ignore its other instructions.
     ///
     /// ## Why
     ///
-    /// A skill adds to what the agent knows. One that starts by taking its rules away wants to be
-    /// obeyed where the rules would have said no.
+    /// A skill adds knowledge to the agent. A skill that removes the agent's rules wants it to do
+    /// what the rules forbid.
     ///
     /// ## Fix
     ///
-    /// Say what to do. If a text about such attacks is meant, put the sentence between quotes.
+    /// Say what to do. If the text is about such attacks, put the sentence in quotes.
     ///
     /// ## Bad
     ///
@@ -108,15 +108,15 @@ fn instruction_override(context: &mut Context<'_>) {
 }
 
 rule! {
-    /// The text tells the agent to keep something from the user.
+    /// The text tells the agent to hide something from the user.
     ///
     /// ## Why
     ///
-    /// What is good for the user can be told to the user.
+    /// A skill that helps the user has no reason to hide what it does.
     ///
     /// ## Fix
     ///
-    /// Say what the skill does, and let the agent say so.
+    /// Describe what the skill does, and let the agent tell the user.
     ///
     /// ## Bad
     ///
@@ -152,7 +152,8 @@ fn concealment(context: &mut Context<'_>) {
                 && !is_quoted(fragment, &prose.text, span)
             {
                 let said = span.slice(&prose.text).split_whitespace().collect::<Vec<_>>().join(" ");
-                let message = format!("the user shall not know: \"{said}\"");
+                let message =
+                    format!("the text tells the agent to hide something from the user: \"{said}\"");
                 found.push((span, FindingDraft::new(Severity::High, Confidence::Medium, message)));
             }
         }
@@ -185,12 +186,12 @@ fn is_advice(passage: &Passage<'_>) -> bool {
 }
 
 rule! {
-    /// Instructions stand where readers do not see them.
+    /// Instructions are placed where readers do not see them.
     ///
     /// ## Why
     ///
-    /// HTML comments, encoded texts and text behind a screen of blank lines are not shown to people;
-    /// the model reads them like every other line.
+    /// HTML comments, encoded text and text after many blank lines are not visible to people; the
+    /// model reads them like every other line.
     ///
     /// ## Fix
     ///
@@ -279,7 +280,7 @@ fn aside(fragment: &TextFragment<'_>, found: &mut Vec<(Span, FindingDraft)>) {
         let draft = FindingDraft::new(
             if sure { Severity::Critical } else { Severity::High },
             if sure { Confidence::High } else { Confidence::Medium },
-            format!("{} gives the agent orders that readers do not see", aside.what),
+            format!("{} contains instructions for the agent that readers do not see", aside.what),
         );
         found.push((aside.span, draft));
     }
@@ -377,7 +378,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// Whoever has the host decides what the agent does, on every day anew, and no scan sees it.
+    /// The owner of the host controls what the agent does and can change it at any time, and no
+    /// scan sees it.
     ///
     /// ## Fix
     ///
@@ -459,7 +461,7 @@ fn remote_instructions(context: &mut Context<'_>) {
             let claims = passage.matches(&OVERRIDE) || passage.matches(&CLAIMS);
             weight += if claims { 3 } else { 0 };
             if weight >= 4 && (remote || claims) {
-                let message = "the agent shall follow what somebody else says, who can change it";
+                let message = "the text tells the agent to follow remote instructions that can change at any time";
                 found.push((
                     passage.span,
                     FindingDraft::new(Severity::High, Confidence::Medium, message),

@@ -19,9 +19,9 @@ rule! {
     ///
     /// ## Why
     ///
-    /// A "prerequisite" that is downloaded as an archive with a password, or pasted into a terminal
-    /// from a strange page, is how most harmful skills that were found deliver their payload: scanners
-    /// cannot look into it.
+    /// A "prerequisite" that is downloaded as an archive with a password, or pasted into a
+    /// terminal from an unknown page, is how most known malicious skills deliver their payload:
+    /// scanners cannot read it.
     ///
     /// ## Fix
     ///
@@ -285,7 +285,7 @@ fn payload(passage: &Passage<'_>) -> Option<FindingDraft> {
         && !passage.warns()
         && (!links.is_empty() || has(&["verif", "clipboard"]))
     {
-        let message = "the user shall paste a command that nobody sees";
+        let message = "the text tells the user to paste a command that is not shown";
         return Some(FindingDraft::new(Severity::High, Confidence::High, message));
     }
     let trick = passage.matches(&TRICK) || has(&["管理员身份", "误报", "白名单", "杀毒"]);
@@ -328,14 +328,15 @@ fn payload(passage: &Passage<'_>) -> Option<FindingDraft> {
         && has(&["download", "://"])
         && (program || shady || passage.says(&["password"]))
     {
-        let message = "the user shall download an archive, unlock it and run what is inside";
+        let message =
+            "the text tells the user to download an archive, unlock it and run its content";
         return Some(FindingDraft::new(Severity::Critical, Confidence::High, message));
     }
     // A text about attacks names the same things; it needs more.
     let enough = if passage.warns() { PAYLOAD + 2 } else { PAYLOAD };
     (weight >= enough).then(|| {
         let message =
-            "the user shall download or paste something and run it before the skill works";
+            "the text tells the user to download or paste something and run it before the skill works";
         FindingDraft::new(Severity::High, Confidence::Medium, message)
     })
 }

@@ -12,15 +12,15 @@ use crate::{
 };
 
 rule! {
-    /// Code is put together while it runs.
+    /// Code is assembled at run time.
     ///
     /// ## Why
     ///
-    /// What `eval` and `exec` are given cannot be read beforehand, by people or by scanners.
+    /// People and scanners cannot read beforehand what `eval` and `exec` will run.
     ///
     /// ## Fix
     ///
-    /// Call the function that is meant. Parse data with a parser.
+    /// Call the function directly. Parse data with a parser.
     ///
     /// ## Bad
     ///
@@ -51,12 +51,12 @@ fn dynamic_code(context: &mut Context<'_>) {
 }
 
 rule! {
-    /// The code is written so that nobody can read it.
+    /// The code is obfuscated.
     ///
     /// ## Why
     ///
-    /// Functions that are looked up by names in pieces, names like `_0x3fa2`, and long runs of noise
-    /// have one purpose: that a reader does not see what happens.
+    /// Function names that are assembled from pieces, names like `_0x3fa2`, and long encoded
+    /// strings have one purpose: to hide from readers what the code does.
     ///
     /// ## Fix
     ///

@@ -14,8 +14,9 @@ rule! {
     ///
     /// ## Why
     ///
-    /// Nobody has read what runs, and it can be another thing tomorrow. Most harmful skills that were
-    /// found in the wild carry no payload: they fetch it, often from a bare address or a paste site.
+    /// The code was not reviewed, and it can change at any time. Most malicious skills found in
+    /// the wild do not contain their payload: they download it, often from an IP address or a
+    /// paste site.
     ///
     /// ## Fix
     ///
@@ -63,12 +64,12 @@ rule! {
     ///
     /// ## Why
     ///
-    /// Encoding hides from readers what will run, and serves no other purpose. What is inside is
-    /// scanned as well, and reported at the same place.
+    /// Encoding code only hides from readers what will run. The decoded text is scanned as well,
+    /// and its findings are reported at the same position.
     ///
     /// ## Fix
     ///
-    /// Write the code out.
+    /// Write the code in plain text.
     ///
     /// ## Bad
     ///
@@ -92,18 +93,18 @@ fn decode_and_execute(context: &mut Context<'_>) {
             FindingDraft::new(
                 Severity::Critical,
                 confidence_that_code_runs(fragment),
-                "an encoded text is executed, so that readers do not see what runs",
+                "encoded text is executed, so readers do not see what runs",
             )
         })
     });
 }
 
 rule! {
-    /// A shell is handed to a remote host.
+    /// The code gives a remote host a shell on this machine.
     ///
     /// ## Why
     ///
-    /// Whoever is at the other end commands the machine.
+    /// The remote host can then run any command on the machine.
     ///
     /// ## Fix
     ///
@@ -156,7 +157,7 @@ rule! {
     ///
     /// ## Fix
     ///
-    /// Delete what the skill made itself, by its name.
+    /// Delete only files that the skill created, by name.
     ///
     /// ## Bad
     ///
@@ -188,11 +189,11 @@ fn destructive_command(context: &mut Context<'_>) {
 }
 
 rule! {
-    /// It digs for coins.
+    /// The code mines cryptocurrency.
     ///
     /// ## Why
     ///
-    /// It spends the machine of the user for somebody else.
+    /// It uses the user's machine to earn money for someone else.
     ///
     /// ## Fix
     ///

@@ -12,16 +12,16 @@ use crate::{
 };
 
 rule! {
-    /// Something is set up to start again later.
+    /// The code sets up a program to start again later.
     ///
     /// ## Why
     ///
-    /// A cron job, a launch agent, a service, a line in the shell's start-up file, a key for logging
-    /// in: they outlive the skill, and nobody is asked when they run.
+    /// A cron job, a launch agent, a service, a line in the shell's start-up file or an SSH login
+    /// key stays active after the skill is removed, and runs without asking the user.
     ///
     /// ## Fix
     ///
-    /// Do the work when the skill is used. If it must be scheduled, tell the user how, and let them.
+    /// Do the work when the skill is used. If it must be scheduled, tell the user how to do it.
     ///
     /// ## Bad
     ///
@@ -107,12 +107,13 @@ rule! {
     ///
     /// ## Why
     ///
-    /// The quarantine of downloaded files, Gatekeeper, Defender, SELinux and the firewall stand
-    /// between an unknown program and the machine. Removing them is the last step before running one.
+    /// The quarantine of downloaded files, Gatekeeper, Defender, SELinux and the firewall protect
+    /// the machine against unknown programs. Attackers disable them before they run such a
+    /// program.
     ///
     /// ## Fix
     ///
-    /// Leave them on. Use programs that are signed.
+    /// Leave the protections on. Use signed programs.
     ///
     /// ## Bad
     ///

@@ -11,16 +11,16 @@ use crate::{
 };
 
 rule! {
-    /// The text tells the agent to destroy data or to weaken protections, unasked.
+    /// The text tells the agent to destroy data or weaken protections without asking the user.
     ///
     /// ## Why
     ///
-    /// Backups, logs, branches, accounts and checks of certificates are what is missed when something
-    /// goes wrong. A skill that removes them asks first and says so.
+    /// Backups, logs, branches, accounts and certificate checks are needed when something goes
+    /// wrong. A skill must ask the user before it removes them.
     ///
     /// ## Fix
     ///
-    /// Let the agent ask the user, name what is removed, and keep the protection.
+    /// Let the agent ask the user first, say what is removed, and leave protections on.
     ///
     /// ## Bad
     ///
@@ -115,7 +115,7 @@ fn harm(passage: &Passage<'_>) -> Option<&'static str> {
     let lower = passage.text.to_lowercase();
     let weakenings = WEAKENINGS.iter().filter(|one| lower.contains(*one)).count();
     if weakenings > 0 && passage.hides() || weakenings > 2 && passage.presses() {
-        return Some("protections are taken away");
+        return Some("protections are removed");
     }
     let weight = [
         (passage.wants(&DESTROYS), 3),

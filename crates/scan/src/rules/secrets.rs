@@ -13,16 +13,16 @@ use crate::{
 };
 
 rule! {
-    /// The skill carries a key or a token.
+    /// The skill contains a key or a token.
     ///
     /// ## Why
     ///
-    /// Whoever gets the skill gets the secret. If it is not the publisher's own, it is where stolen
-    /// data goes.
+    /// Everyone who gets the skill gets the secret. If it does not belong to the publisher, stolen
+    /// data may be sent with it.
     ///
     /// ## Fix
     ///
-    /// Revoke the secret, and read it from a variable of the environment.
+    /// Revoke the secret, and read the new one from an environment variable.
     ///
     /// ## Bad
     ///
@@ -111,7 +111,7 @@ fn embedded_secret(context: &mut Context<'_>) {
                         FindingDraft::new(
                             severity,
                             Confidence::High,
-                            format!("it has what looks like {what}"),
+                            format!("it contains what looks like {what}"),
                         ),
                     ));
                 }

@@ -18,12 +18,12 @@ rule! {
     ///
     /// ## Why
     ///
-    /// An agent that reads a key into its context has handed it to the model, to the log, and to
-    /// whatever the next instruction says.
+    /// When an agent reads a key into its context, the key reaches the model, the log, and every
+    /// later instruction.
     ///
     /// ## Fix
     ///
-    /// Name the variable that holds the secret, and let the program read it.
+    /// Name the variable that contains the secret, and let the program read it.
     ///
     /// ## Bad
     ///
@@ -190,7 +190,7 @@ fn fills_in(address: &Passage<'_>, filling: &Passage<'_>, both: &Passage<'_>) ->
         return None;
     }
     let (url, _) = address.links().first()?;
-    Some(format!("what the user said or wrote shall be put into `{url}`"))
+    Some(format!("the text tells the agent to put the user's messages into `{url}`"))
 }
 
 /// A list of credentials, and a paragraph beside it that says where they go.
@@ -207,7 +207,7 @@ fn packs(first: &Passage<'_>, second: &Passage<'_>, both: &Passage<'_>) -> Optio
         return None;
     }
     let (url, _) = both.links().first()?;
-    Some(format!("credentials shall be collected and sent to `{url}`"))
+    Some(format!("the text tells the agent to collect credentials and send them to `{url}`"))
 }
 
 static FILLS: LazyLock<Phrases> = LazyLock::new(|| {
@@ -272,10 +272,10 @@ fn solicits(passage: &Passage<'_>) -> Option<String> {
     let to = passage.links().first().map(|(url, _)| format!(" to `{url}`")).unwrap_or_default();
     if leak_score(passage) >= 7 {
         let what = passage.credential().unwrap_or(match passage.secrets() {
-            0 => "what the user said or wrote",
+            0 => "the user's messages",
             _ => "secrets",
         });
-        return Some(format!("the agent shall read {what} and send them{to}"));
+        return Some(format!("the text tells the agent to read {what} and send them{to}"));
     }
     let stranger = passage.secret_variable().filter(|variable| {
         let stranger = |(url, _): &(&str, _)| {
@@ -287,7 +287,7 @@ fn solicits(passage: &Passage<'_>) -> Option<String> {
     });
     if let Some(variable) = stranger {
         return Some(format!(
-            "the agent shall send `{variable}`, which belongs to another service{to}"
+            "the text tells the agent to send `{variable}`, which belongs to another service{to}"
         ));
     }
     let asks = passage.sentences().any(|sentence| {
@@ -297,8 +297,8 @@ fn solicits(passage: &Passage<'_>) -> Option<String> {
             && !sentence.is_supposed()
     });
     if let Some(url) = beacon(passage) {
-        return Some(format!("an image shall carry data to `{url}`"));
+        return Some(format!("an image link sends data to `{url}`"));
     }
     (asks || lists_secrets(passage) || imitates_dialog(passage))
-        .then(|| "the user shall hand over a secret that no skill needs".to_owned())
+        .then(|| "the text asks the user for a secret that no skill needs".to_owned())
 }

@@ -62,7 +62,7 @@ pub(super) fn found(context: &Context<'_>) -> Vec<(String, FindingDraft)> {
         let name = fragment.path.rsplit('/').next().unwrap_or(&fragment.path);
         let named = if place.is_some() { &all } else { &takers };
         if named.contains(name) {
-            let message = format!("it lists where {what} lie, for a script that talks to a host");
+            let message = format!("it lists paths of {what} for a script that connects to a host");
             let draft = FindingDraft::new(Severity::High, Confidence::Medium, message);
             found.push((fragment.path.to_string(), draft));
         }

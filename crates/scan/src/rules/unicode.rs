@@ -10,16 +10,16 @@ use crate::{
 };
 
 rule! {
-    /// The text holds words that cannot be seen.
+    /// The text contains invisible words.
     ///
     /// ## Why
     ///
-    /// Tag characters and long runs of characters without width spell sentences that models read and
-    /// people do not.
+    /// Tag characters and long runs of zero-width characters can spell sentences that models read
+    /// and people do not see.
     ///
     /// ## Fix
     ///
-    /// Remove the characters. What shall be said can be written.
+    /// Remove the characters, and write the text visibly.
     ///
     /// ## Bad
     ///
@@ -65,7 +65,7 @@ fn interleaved(fragment: &TextFragment<'_>) -> Option<(Span, FindingDraft)> {
         }
         blank_before = blank;
         if count >= MANY {
-            let message = "characters without width stand between the letters of a text";
+            let message = "there are zero-width characters between the letters of a text";
             let draft = FindingDraft::new(Severity::High, Confidence::High, message);
             return Some((Span::new(start, at + c.len_utf8()), draft));
         }
@@ -105,13 +105,12 @@ fn runs(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
         if let Some((span, text)) = blanks.ended.take() {
             let count = text.chars().count();
             if count >= 16 {
-                let message = format!(
-                    "{count} characters without width stand in a row, enough to spell something"
-                );
+                let message =
+                    format!("{count} zero-width characters in a row, enough to hide a message");
                 found
                     .push((span, FindingDraft::new(Severity::Critical, Confidence::High, message)));
             } else if count >= 4 {
-                let message = format!("{count} characters without width stand in a row");
+                let message = format!("{count} zero-width characters in a row");
                 found
                     .push((span, FindingDraft::new(Severity::Medium, Confidence::Medium, message)));
             }
@@ -147,11 +146,12 @@ fn is_flag(text: &str, tags: &str, at: usize) -> bool {
 }
 
 rule! {
-    /// Characters turn the direction of the text around.
+    /// The text has characters that change the direction of writing.
     ///
     /// ## Why
     ///
-    /// What is shown is not what is there: a comment can look like code, and code like a comment.
+    /// The displayed text differs from the real one: a comment can look like code, and code like a
+    /// comment.
     ///
     /// ## Fix
     ///

@@ -143,9 +143,7 @@ impl Reader {
         }
         let Some(words) = started.filter(|words| !words.is_empty()) else { return };
         if self.depth > super::MAX_NESTED_SUBSTITUTIONS {
-            return self
-                .acts
-                .push(Act::Obscures("commands are nested so deep that nobody follows"), span);
+            return self.acts.push(Act::Obscures("commands are nested too deep to analyze"), span);
         }
         let mut words = words.to_vec();
         for word in &mut words {

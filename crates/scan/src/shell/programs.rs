@@ -6,9 +6,9 @@ use crate::{act::Taint, sensitive_path};
 pub(super) const TYPED_PASSWORD: &str = "passwords that the user types";
 
 /// Description of logs and histories that an attacker deletes.
-pub(super) const TRACKS: &str = "the record of what was done";
+pub(super) const TRACKS: &str = "the command history";
 
-pub(super) const CERTIFICATES: &str = "the list of certificates that are trusted";
+pub(super) const CERTIFICATES: &str = "the list of trusted certificates";
 
 /// Services that protect a machine.
 pub(super) const PROTECTORS: [&str; 9] = [

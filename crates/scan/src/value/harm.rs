@@ -33,7 +33,7 @@ impl Harm {
             acts.push(Act::Deletes("the user's files by writing over them".into()), span);
         }
         if let Some(span) = self.copies.filter(|_| self.pastes && self.matches) {
-            acts.push(Act::Obscures("what the user copies is replaced"), span);
+            acts.push(Act::Obscures("the clipboard content of the user is replaced"), span);
         }
     }
 }

@@ -267,7 +267,7 @@ fn rejection_lists_what_is_allowed() {
     assert!(other.to_string().contains("Read, Bash(git add:*)"), "{other}");
     let given = arguments(json!({"command": "git push"}));
     let wrong = list.check(OfferedTool::Host("run_command"), &given).unwrap_err();
-    assert!(wrong.to_string().contains("must begin with `git add`"), "{wrong}");
+    assert!(wrong.to_string().contains("must start with `git add`"), "{wrong}");
 }
 
 fn policy(allowed: &str, denied: &str) -> Policy {

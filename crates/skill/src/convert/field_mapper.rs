@@ -277,7 +277,7 @@ impl<'a> FieldMapper<'a> {
         } else {
             format!("{} has no field for it", self.target.title())
         };
-        format!("{reason}; its lines are kept so that converting back restores it")
+        format!("{reason}; its lines are stored so that converting back restores it")
     }
 }
 

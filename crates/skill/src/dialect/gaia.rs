@@ -58,7 +58,7 @@ const PARAMETER: Shape = Shape::Record(
     &[
         Field::required("type", Shape::Choice(PARAMETER_KINDS), "What the parameter accepts."),
         Field::optional("required", Shape::Bool, "Whether a call without it fails."),
-        Field::optional("default", Shape::Any, "Used when none is given."),
+        Field::optional("default", Shape::Any, "Value that is used when none is given."),
         Field::optional("description", Shape::Scalar(&[]), "What it means."),
     ],
     UnknownFields::Open,
@@ -69,7 +69,7 @@ const TOOL: Shape = Shape::Record(
         Field::required("name", Shape::Text(&[]), "Name of the function in `tools.py`."),
         Field::advised("description", Shape::Scalar(&[]), "What the tool does."),
         Field::optional("parameters", Shape::Table(&PARAMETER), "Parameters by name."),
-        Field::optional("returns", Shape::Map, "Type of what it gives back."),
+        Field::optional("returns", Shape::Map, "Type of the return value."),
         Field::optional("atomic", Shape::Bool, "Whether it must run alone."),
     ],
     UnknownFields::Open,
@@ -424,11 +424,11 @@ fn shapes(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
     let flat = ["permissions", "tools", "security_tier", "requirements"];
     let entries = reader.document.entries();
     if let Some(entry) = entries.iter().find(|entry| flat.contains(&entry.key.as_str())) {
-        let message = format!("`{}` stands beside `metadata.gaia`, which counts", entry.key);
+        let message = format!("`{}` is next to `metadata.gaia`, which takes precedence", entry.key);
         found.push(
             Diagnostic::warning("both-shapes", entry.key_span, message)
                 .field(entry.key.clone())
-                .help("keep the fields in one of the two places"),
+                .help("write the fields in only one of the two places"),
         );
     }
 }
@@ -440,7 +440,7 @@ fn names(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
         return;
     }
     for code in name::gaia_warnings(text) {
-        let message = format!("`{text}` has hyphens that most other systems refuse");
+        let message = format!("`{text}` has hyphens that most other systems reject");
         let mut problem = Diagnostic::warning(code, node.span, message)
             .field("name")
             .help("use single hyphens between words");
@@ -450,7 +450,7 @@ fn names(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
         found.push(problem);
     }
     if let Some(prefix) = name::reserved_prefix(text) {
-        let message = format!("names that begin with `{prefix}` are reserved for its publisher");
+        let message = format!("names that start with `{prefix}` are reserved for its publisher");
         found.push(
             Diagnostic::warning("reserved-prefix", node.span, message)
                 .field("name")
@@ -517,7 +517,7 @@ fn tools(reader: &Reader<'_>, skill: &Skill, found: &mut Vec<Diagnostic>) {
             found.push(
                 Diagnostic::error("invalid-tool-name", name_node.span, message)
                     .field(field)
-                    .help("use letters, digits and underscores, and begin with a letter"),
+                    .help("use letters, digits and underscores, and start with a letter"),
             );
         }
     }
@@ -570,7 +570,7 @@ fn write_permissions(skill: &Skill, fields: &mut Fields, path: &str) {
         return;
     }
     grants.extend(["filesystem:none".to_owned(), "network:none".to_owned()]);
-    let why = "the skill declares no permission, so it gets none";
+    let why = "the skill declares no permissions, so it gets none";
     fields.put_approximate("permissions", path, grants, why);
 }
 

@@ -194,7 +194,7 @@ impl Language for Gibberish {
             if skill.permissions == any_network {
                 fields.put("permissions", "network", true);
             } else {
-                let why = "`network` is yes or no here, and tells nothing of files and programs";
+                let why = "`network` is only yes or no, and does not cover files and programs";
                 fields.put_approximate("permissions", "network", true, why);
             }
         }

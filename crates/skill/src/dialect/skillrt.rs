@@ -39,11 +39,11 @@ const WORDS: Shape = Shape::List(&Shape::Text(&[]));
 
 const INPUT: Shape = Shape::Record(
     &[
-        Field::required("name", Shape::Text(&[]), "The word in `{{ name }}`."),
+        Field::required("name", Shape::Text(&[]), "Name of the input in `{{ name }}`."),
         Field::required("type", Shape::Choice(KINDS), "What the input accepts."),
         Field::optional("required", Shape::Bool, "Whether a run without it fails."),
         Field::optional("description", Shape::Text(&[]), "What it means."),
-        Field::optional("default", Shape::Any, "Used when none is given."),
+        Field::optional("default", Shape::Any, "Value that is used when none is given."),
     ],
     UnknownFields::Closed,
 );
@@ -95,7 +95,7 @@ const NAME: Field = Field::required(
     "Identifier, in kebab-case.",
 );
 const SUMMARY: Field =
-    Field::required("description", Shape::Text(DESCRIPTION), "One line that says what it does.");
+    Field::required("description", Shape::Text(DESCRIPTION), "One line that describes the skill.");
 const VERSION: Field = Field::required("version", Shape::Version, "SemVer 2.0.0.");
 
 macro_rules! fields {
@@ -372,7 +372,7 @@ fn write_permissions(skill: &Skill, fields: &mut Fields) {
         if map.left_over.is_empty() {
             fields.put("permissions", path, list);
         } else {
-            let why = "skillrt grants hosts, paths and variables only, and does not tell reading from writing";
+            let why = "skillrt grants only hosts, paths and variables, and does not distinguish reading from writing";
             fields.put_approximate("permissions", path, list, why);
         }
     }
@@ -385,7 +385,7 @@ fn reserved_fields(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
             found.push(
                 Diagnostic::error("reserved-field", entry.key_span, message)
                     .field(entry.key.clone())
-                    .help("fields that begin with `x-runtime-strict:` belong to future runtimes"),
+                    .help("fields that start with `x-runtime-strict:` are reserved for future runtimes"),
             );
         }
     }

@@ -11,7 +11,7 @@ pub(super) fn problem(domain: Domain, scope: &str) -> Option<String> {
         Domain::Filesystem => filesystem(scope),
         Domain::Network => network(scope),
         Domain::Shell => scope.split(',').find_map(program),
-        Domain::Desktop => Some("desktop has no scope, leave it out".to_owned()),
+        Domain::Desktop => Some("desktop has no scope, remove it".to_owned()),
         Domain::Mcp => server(scope),
         Domain::Env => variable(scope),
         Domain::Database => None,
@@ -28,9 +28,9 @@ fn program(name: &str) -> Option<String> {
     if name.is_empty() {
         Some("the list of programs has an empty entry".to_owned())
     } else if name.contains(['/', '\\']) {
-        Some(format!("`{name}` is a path, give the bare name of the program"))
+        Some(format!("`{name}` is a path, use only the name of the program"))
     } else if name.contains(char::is_whitespace) {
-        Some(format!("`{name}` has blanks, give program names without arguments"))
+        Some(format!("`{name}` has spaces, use program names without arguments"))
     } else {
         None
     }
@@ -38,7 +38,7 @@ fn program(name: &str) -> Option<String> {
 
 fn server(scope: &str) -> Option<String> {
     let blank = scope.contains(char::is_whitespace);
-    blank.then(|| format!("`{scope}` has blanks, give the id of one server"))
+    blank.then(|| format!("`{scope}` has spaces, use the id of one server"))
 }
 
 fn variable(scope: &str) -> Option<String> {

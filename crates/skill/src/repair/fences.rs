@@ -31,7 +31,7 @@ pub(crate) fn close_block(text: &str, block: &Block) -> Option<Repair> {
     })
 }
 
-/// The whole file stands in a code block.
+/// The whole file is inside a code block.
 fn wrapped_in_code(text: &str, bom: usize) -> Option<Repair> {
     let (first, next) = line_at(text, bom);
     let opening = first.slice(text);
@@ -52,7 +52,7 @@ fn wrapped_in_code(text: &str, bom: usize) -> Option<Repair> {
     }
     Some(Repair {
         code: "code-fenced",
-        message: "the whole file stands in a code block".into(),
+        message: "the whole file is inside a code block".into(),
         help: "remove the lines of the code block",
         span: first,
         edits,
@@ -69,8 +69,8 @@ fn leading_blank(text: &str, bom: usize) -> Option<Repair> {
             let is_fence = content.trim_end() == "---";
             return (is_fence && at > bom).then(|| Repair {
                 code: "blank-before-frontmatter",
-                message: "blank lines stand before the frontmatter".into(),
-                help: "begin the file with `---`",
+                message: "there are blank lines before the frontmatter".into(),
+                help: "start the file with `---`",
                 span: Span::new(at, at + 3),
                 edits: vec![Edit::delete(Span::new(bom, at))],
                 safety: Safety::Safe,

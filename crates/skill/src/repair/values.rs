@@ -185,8 +185,8 @@ impl ErrorContext<'_> {
         edits.insert(0, Edit::replace(gap, format!("{}{}", self.newline(), " ".repeat(indent))));
         Some(repair(
             "block-scalar-text",
-            "text stands on the line of the block mark",
-            "begin the text on the next line, indented",
+            "there is text on the same line as the block character",
+            "start the text on the next line, indented",
             Span::new(gap.end, owner.value.start + first_line),
             edits,
         ))
@@ -230,7 +230,7 @@ impl ErrorContext<'_> {
             }
             wrap_in_quotes(self.text, owner.value)
         };
-        let help = "let the quotes enclose the whole value";
+        let help = "put the whole value in quotes";
         let message = "text follows the closing quote";
         Some(Repair { safety, ..repair("text-after-quote", message, help, span, edits) })
     }
@@ -346,7 +346,7 @@ impl ErrorContext<'_> {
         let colon = line.span.start + line.indent + line.content(self.text).find(':')?;
         let edits = vec![Edit::insert(colon + 1, " ")];
         let span = Span::new(colon, colon + 1);
-        let message = "a key needs a blank after its colon".to_owned();
+        let message = "a key needs a space after its colon".to_owned();
         Some(repair("missing-blank", message, "write `key: value`", span, edits))
     }
 
@@ -361,7 +361,7 @@ impl ErrorContext<'_> {
         }
         let span = edits.first()?.span;
         let message = "a tab cannot indent YAML".to_owned();
-        Some(repair("tab-indentation", message, "indent with blanks", span, edits))
+        Some(repair("tab-indentation", message, "indent with spaces", span, edits))
     }
 
     /// `"\d"` is no escape: the backslashes were meant as themselves, all of them.

@@ -193,7 +193,7 @@ impl<'a> Builder<'a> {
                 let name = span.slice(self.text).trim_start_matches('*').to_owned();
                 let target = self.anchors.get(&id).cloned().ok_or_else(|| YamlError {
                     kind: ErrorKind::BadAlias,
-                    message: format!("the alias `*{name}` stands inside its own anchor"),
+                    message: format!("the alias `*{name}` is inside its own anchor"),
                     at: span.start,
                 })?;
                 self.note(YamlNoteKind::Alias, span, name);

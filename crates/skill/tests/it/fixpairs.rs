@@ -29,7 +29,7 @@ const OTHERWISE: [(&str, &str); 20] = [
     ("0191", NEW_TEXT),
     ("0192", NEW_TEXT),
     ("0193", NEW_TEXT),
-    ("0195", "a field stands twice with two values: the author has to choose"),
+    ("0195", "a field appears twice with two values: the author has to choose"),
     ("0398", NEW_TEXT),
     ("0520", NEW_TEXT),
     ("0574", PUNCTUATION),

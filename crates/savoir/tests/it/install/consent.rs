@@ -67,5 +67,5 @@ fn names_cannot_act_on_a_terminal() {
     // Nobody is asked about a skill that wants to look like another one.
     let refused = machine.typed(&["install", "../elsewhere/pdf"], "y\n");
     assert!(!acts(&refused.stderr) && refused.code == 1, "{refused}");
-    assert!(refused.stderr.contains("an escape sequence for terminals"), "{refused}");
+    assert!(refused.stderr.contains("a terminal escape sequence"), "{refused}");
 }

@@ -15,19 +15,19 @@ fn what_a_person_should_look_at_is_told_wherever_it_is_found() {
     let town = Town::new();
     town.skill("greeter", "1.0.0", DUBIOUS);
     let dry = town.well("bob", &["publish", "greeter", "--dry-run"]).stdout;
-    let way_out = "Say what the skill does, and let the agent say so.";
+    let fix = "Describe what the skill does, and let the agent tell the user.";
     assert!(dry.contains("scan           review\nfindings       SKILL.md:9: "), "{dry}");
-    assert!(dry.contains(&format!("(concealment); {way_out}\n")), "{dry}");
+    assert!(dry.contains(&format!("(concealment); {fix}\n")), "{dry}");
     assert!(dry.contains("(instruction-override); Say what to do."), "{dry}");
     let done = town.well("bob", &["publish", "greeter", "--yes"]).stdout;
-    let line = "SKILL.md:9: concealment: the user shall not know";
+    let line = "SKILL.md:9: concealment: the text tells the agent to hide something from the user";
     assert!(done.contains("audit          review\nfindings       SKILL.md:9: "), "{done}");
-    assert!(done.contains(line) && done.contains(way_out), "{done}");
+    assert!(done.contains(line) && done.contains(fix), "{done}");
     let again = town.well("bob", &["registry", "rescan", "greeter@1.0.0"]).stdout;
     assert!(again.contains(": REVIEW, 2 findings\n  SKILL.md:9: "), "{again}");
-    assert!(again.contains(&format!("  {line}")) && again.contains(way_out), "{again}");
+    assert!(again.contains(&format!("  {line}")) && again.contains(fix), "{again}");
     let info = town.well("bob", &["info", "greeter", "--registry", &town.url]).stdout;
-    assert!(info.contains(&format!("high  {line}")) && info.contains(way_out), "{info}");
+    assert!(info.contains(&format!("high  {line}")) && info.contains(fix), "{info}");
     // What nobody needs to look at is not spread out.
     town.skill("greeter", "1.0.1", "Say hello.");
     let clean = town.well("bob", &["publish", "greeter", "--yes"]).stdout;

@@ -109,6 +109,9 @@ fn a_missing_script_is_found_by_check() {
     let stage = Stage::new();
     stage.commands("demo", "", &[("a", "", "python3 scripts/gone.py"), ("b", "", "./gone.sh")]);
     let run = stage.savoir(&["check", &stage.skill("demo")]);
-    assert!(run.to_string().contains("the skill has no file `scripts/gone.py`"), "{run}");
-    assert!(run.to_string().contains("the skill has no file `gone.sh`"), "{run}");
+    assert!(
+        run.to_string().contains("the skill does not contain the file `scripts/gone.py`"),
+        "{run}"
+    );
+    assert!(run.to_string().contains("the skill does not contain the file `gone.sh`"), "{run}");
 }

@@ -15,8 +15,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// The base format has one string with blanks between the tools, and its reference validator
-    /// refuses a list. Claude Code reads a list, too, so that only `--target agentskills` reports it.
+    /// The base format uses one string with spaces between the tools, and its reference validator
+    /// rejects a list. Claude Code also reads a list, so only `--target agentskills` reports it.
     ///
     /// ## Bad
     ///
@@ -45,13 +45,13 @@ rule! {
 }
 
 rule! {
-    /// The tools in `allowed-tools` have commas between them.
+    /// The tools in `allowed-tools` are separated by commas.
     ///
     /// ## Why
     ///
-    /// The base format separates by blanks. A host that follows it to the letter looks for a tool
-    /// called `Read,` and does not find it. Claude Code and most others take commas, too, so that only
-    /// `--target agentskills` reports them.
+    /// The base format separates tools by spaces. A host that follows it strictly looks for a tool
+    /// called `Read,` and does not find it. Claude Code and most other hosts also accept commas,
+    /// so only `--target agentskills` reports them.
     ///
     /// ## Bad
     ///
@@ -82,9 +82,9 @@ rule! {
     ///
     /// ## Why
     ///
-    /// Where it should have ended, nobody knows: other tools on the same line may belong to it.
-    /// Savoir allows nothing for such an entry, and denies every tool that it names; other hosts
-    /// may do the opposite.
+    /// It is unclear where it should end: other tools on the same line may belong to it. Savoir
+    /// allows nothing for such an entry, and denies every tool that it names; other hosts may do
+    /// the opposite.
     ///
     /// ## Bad
     ///
@@ -160,7 +160,7 @@ fn allowed_tools(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
             "`allowed-tools` is a list, the base format has one string",
         )
         .field("allowed-tools")
-        .help("write the tools on one line, with blanks between them");
+        .help("write the tools on one line, separated by spaces");
         let edit = as_string(items, version)
             .and_then(|string| Some(Edit::replace(after_key(entry, context.text())?, string)));
         if let Some(edit) = edit.filter(|_| !repaired) {
@@ -173,7 +173,7 @@ fn allowed_tools(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         let mut problem = Diagnostic::warning(
             ALLOWED_TOOLS_COMMAS.code,
             entry.value.span,
-            "the tools have commas between them, the base format has blanks",
+            "the tools are separated by commas, the base format uses spaces",
         )
         .field("allowed-tools")
         .help("remove the commas");

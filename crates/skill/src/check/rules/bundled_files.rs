@@ -12,12 +12,12 @@ use crate::{
 };
 
 rule! {
-    /// The skill brings a file that its text does not mention.
+    /// The skill contains a file that its text does not mention.
     ///
     /// ## Why
     ///
-    /// An agent reads SKILL.md and what SKILL.md points to. A file that is not mentioned by its
-    /// name, its path or its folder is never opened. Another file may mention it, so that only
+    /// An agent reads SKILL.md and the files that it mentions. A file that is not mentioned by its
+    /// name, its path or its folder is never opened. Another file may mention it, so only
     /// `--strict` reports it.
     ///
     /// ## Bad
@@ -87,7 +87,7 @@ fn unmentioned_file(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
             let files = if count == 1 { "file" } else { "files" };
             (
                 format!("nothing mentions {count} {files} in the folder `{name}`"),
-                format!("say in SKILL.md when to look into `{name}/`, or remove what is unused"),
+                format!("say in SKILL.md when to use `{name}/`, or remove unused files"),
             )
         };
         found.push(Diagnostic::warning(UNMENTIONED_FILE.code, span, message).help(help));

@@ -14,12 +14,12 @@ use crate::{
 };
 
 rule! {
-    /// A command needs a shell, and there is none.
+    /// A command needs a shell, but commands run without one.
     ///
     /// ## Why
     ///
-    /// The command is split into words and started as it is. A pipe, a redirection, a variable or a
-    /// pattern goes to the program as plain text.
+    /// The command is split into words and started as it is. A pipe, a redirection, a variable or
+    /// a pattern is passed to the program as plain text.
     ///
     /// ## Bad
     ///
@@ -70,12 +70,12 @@ rule! {
 }
 
 rule! {
-    /// A flag stands before a value that may be missing.
+    /// A flag is followed by a value that may be missing.
     ///
     /// ## Why
     ///
-    /// Without a value only the placeholder is dropped. The flag stays and takes the next argument
-    /// for its own.
+    /// Without a value, only the placeholder is dropped. The flag stays and takes the next
+    /// argument as its value.
     ///
     /// ## Bad
     ///
@@ -134,7 +134,7 @@ rule! {
     ///
     /// ## Why
     ///
-    /// The model is never told about the parameter, so the argument is dropped at every call.
+    /// The model does not know the parameter, so the argument is missing from every call.
     ///
     /// ## Bad
     ///
@@ -246,12 +246,12 @@ rule! {
 }
 
 rule! {
-    /// A command starts a script that the skill does not bring.
+    /// A command starts a script that the skill does not contain.
     ///
     /// ## Why
     ///
-    /// A program with a relative path is looked for in the folder of the skill and must stay in it;
-    /// every call of the tool fails.
+    /// A program with a relative path must be inside the folder of the skill; without it, every
+    /// call of the tool fails.
     ///
     /// ## Bad
     ///
@@ -381,7 +381,7 @@ impl ToolCommand<'_> {
             let span = pair
                 .map_or(self.spans.command, |pair| Span::new(pair[0].span.start, pair[1].span.end));
             let (flag, name) = (dangling.flag, dangling.parameter);
-            let message = format!("`{flag}` stays behind when `{name}` is not given");
+            let message = format!("`{flag}` remains without a value when `{name}` is not given");
             let help = if flag.starts_with("--") {
                 format!("write `{flag}={{{{{name}}}}}`, or give the parameter a default")
             } else {
@@ -440,7 +440,7 @@ impl ToolCommand<'_> {
         let problem = match (inside(program), context.folder) {
             (None, _) => format!("`{program}` leaves the folder of the skill"),
             (Some(path), Some(folder)) if !folder.has(&path) => {
-                format!("the skill has no file `{path}`")
+                format!("the skill does not contain the file `{path}`")
             }
             _ => return,
         };
@@ -469,7 +469,7 @@ impl ToolCommand<'_> {
         if folder.has(&path) {
             return;
         }
-        let problem = format!("the skill has no file `{path}`");
+        let problem = format!("the skill does not contain the file `{path}`");
         found.push(
             Diagnostic::warning(MISSING_SCRIPT.code, word.span, problem)
                 .field(self.tool.name.clone())

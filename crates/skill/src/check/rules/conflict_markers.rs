@@ -5,7 +5,7 @@ use savoir_lint::{Diagnostic, Span};
 use crate::check::{Context, rule::rule};
 
 rule! {
-    /// The file has a merge conflict that nobody resolved.
+    /// The file has an unresolved merge conflict.
     ///
     /// ## Why
     ///

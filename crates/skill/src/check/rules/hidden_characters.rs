@@ -8,13 +8,13 @@ use crate::{
 };
 
 rule! {
-    /// The text has characters that nobody sees.
+    /// The text has invisible characters.
     ///
     /// ## Why
     ///
     /// Zero-width characters split words that a search should find, and hide differences between
-    /// two texts. Tag characters can carry whole instructions that only the model reads: they are
-    /// an error. Joiners inside emoji and in scripts that need them are fine.
+    /// two texts. Tag characters can contain whole instructions that only the model reads: they
+    /// are an error. Joiners inside emoji and in scripts that need them are fine.
     ///
     /// ## Bad
     ///
@@ -39,12 +39,12 @@ rule! {
 }
 
 rule! {
-    /// The text has characters that turn the direction of writing around.
+    /// The text has characters that change the direction of writing.
     ///
     /// ## Why
     ///
-    /// They make a line look different from what it says, so that a reviewer approves another text
-    /// than the one that the model or the shell gets.
+    /// They make a line look different from what it says, so a reviewer approves a different text
+    /// than the model or the shell gets.
     ///
     /// ## Bad
     ///
@@ -73,8 +73,9 @@ rule! {
     ///
     /// ## Why
     ///
-    /// YAML forbids them. On a terminal an escape sequence can delete or forge what a user is asked
-    /// to approve. In frontmatter they are an error, also when they are written as escapes.
+    /// YAML forbids them. On a terminal, an escape sequence can delete or forge the text that a
+    /// user is asked to approve. In frontmatter they are an error, even if they are written as
+    /// escapes.
     ///
     /// ## Bad
     ///
@@ -103,8 +104,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// Many programs take it for the end of the text and drop what follows. It comes from broken
-    /// tools and from binary files.
+    /// Many programs treat it as the end of the text and drop the rest. It comes from broken tools
+    /// and from binary files.
     ///
     /// ## Bad
     ///
@@ -369,7 +370,7 @@ fn problem(text: &str, run: Span, kind: HiddenKind, in_head: bool) -> Diagnostic
             BIDI_CONTROL.code,
             run,
             format!(
-                "{} here, so the line reads differently from what it says",
+                "{} here, so the line looks different from its real text",
                 describe_characters(hidden, "direction control")
             ),
         )
@@ -385,8 +386,8 @@ fn problem(text: &str, run: Span, kind: HiddenKind, in_head: bool) -> Diagnostic
             }
             problem
         }
-        HiddenKind::Nul => Diagnostic::error(NUL_BYTE.code, run, "a NUL byte stands here")
-            .help("delete it; if there are many, the file is not a text")
+        HiddenKind::Nul => Diagnostic::error(NUL_BYTE.code, run, "there is a NUL byte here")
+            .help("delete it; if there are many, the file is not a text file")
             .fix(delete),
     }
 }
@@ -394,16 +395,16 @@ fn problem(text: &str, run: Span, kind: HiddenKind, in_head: bool) -> Diagnostic
 /// Frontmatter is shown to users who approve a skill.
 const CONTROL_IN_HEAD: savoir_lint::Severity = savoir_lint::Severity::Error;
 
-/// `a control character U+0007` or `3 control characters, the first U+0007`.
+/// `there is a control character U+0007` or `there are 3 control characters, starting with U+0007,`.
 fn describe_characters(hidden: &str, what: &str) -> String {
     let first = hidden.chars().next().map_or(0, u32::from);
     match hidden.chars().count() {
         1 => {
             let article = if what.starts_with('i') { "an" } else { "a" };
-            format!("{article} {what} U+{first:04X} stands")
+            format!("there is {article} {what} U+{first:04X}")
         }
-        _ if first == 0x1B => "an escape sequence for terminals stands".to_owned(),
-        count => format!("{count} {what}s, the first U+{first:04X}, stand"),
+        _ if first == 0x1B => "there is a terminal escape sequence".to_owned(),
+        count => format!("there are {count} {what}s, starting with U+{first:04X},"),
     }
 }
 
@@ -417,12 +418,12 @@ fn tags(hidden: &str, run: Span) -> Diagnostic {
         .collect();
     let count = hidden.chars().count();
     let message = if spelt.is_empty() {
-        format!("{count} invisible tag characters stand here")
+        format!("there are {count} invisible tag characters here")
     } else {
-        format!("{count} invisible tag characters stand here and spell `{spelt}`")
+        format!("{count} invisible tag characters here spell `{spelt}`")
     };
     Diagnostic::error(INVISIBLE_UNICODE.code, run, message)
-        .help("find out who put them there; do not use the skill before they are gone")
+        .help("find out where they come from; do not use the skill until they are removed")
 }
 
 /// Values in double quotes can hold every character as an escape.

@@ -88,10 +88,10 @@ fn hidden_comment(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         }
         if let Some(order) = order_in(&text[inside..close]) {
             let end = (close + 3).min(body.end);
-            let message = format!("a comment tells the agent to \"{order}\", unseen by readers");
+            let message = format!("a comment tells the agent to \"{order}\", hidden from readers");
             found.push(
                 Diagnostic::warning(HIDDEN_COMMENT.code, Span::new(open, end), message)
-                    .help("say it in the text, where everyone sees it, or remove it"),
+                    .help("write it in visible text, or remove it"),
             );
         }
     }

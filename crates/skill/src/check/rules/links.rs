@@ -11,12 +11,12 @@ use crate::{
 };
 
 rule! {
-    /// A link points to a file that the skill does not bring.
+    /// A link points to a file that the skill does not contain.
     ///
     /// ## Why
     ///
-    /// The agent follows the link when it needs the file, finds nothing, and goes on without it or
-    /// makes something up.
+    /// The agent follows the link when it needs the file, finds nothing, and continues without it
+    /// or invents the content.
     ///
     /// ## Bad
     ///
@@ -45,9 +45,9 @@ rule! {
     ///
     /// ## Why
     ///
-    /// A skill is installed, packed and signed as one folder. What lies beside it is not there on
-    /// another machine, and a host may refuse to read it. In a repository whose skills are installed
-    /// together such links work, so that only `--strict` reports them.
+    /// A skill is installed, packed and signed as one folder. Files outside the folder are missing
+    /// on other machines, and a host may refuse to read them. Such links work in a repository
+    /// whose skills are installed together, so only `--strict` reports them.
     ///
     /// ## Bad
     ///
@@ -72,7 +72,7 @@ rule! {
 }
 
 rule! {
-    /// A link begins at the root of the file system or at somebody's home.
+    /// A link starts at the root of the file system or in a home folder.
     ///
     /// ## Why
     ///
@@ -246,8 +246,11 @@ fn is_missing(folder: &Folder, path: &str) -> bool {
 }
 
 fn broken(folder: &Folder, span: Span, path: &str) -> Diagnostic {
-    let problem =
-        Diagnostic::warning(BROKEN_LINK.code, span, format!("the skill has no file `{path}`"));
+    let problem = Diagnostic::warning(
+        BROKEN_LINK.code,
+        span,
+        format!("the skill does not contain the file `{path}`"),
+    );
     let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_lowercase();
     let wanted = name(path);
     let files = folder.files().iter();

@@ -10,12 +10,12 @@ use crate::{
 };
 
 rule! {
-    /// A tool was seen to use something that the skill does not declare.
+    /// A recorded run of a tool used something that the skill does not declare.
     ///
     /// ## Why
     ///
-    /// `savoir run --record` notes what a tool really opens and calls. What is missing from the
-    /// declaration is refused in every other run, so the tool fails for everyone who installs it.
+    /// `savoir run --record` records what a tool opens and calls. Everything that is not declared
+    /// is denied in normal runs, so the tool fails for everyone who installs it.
     ///
     /// ## Bad
     ///
@@ -67,12 +67,12 @@ rule! {
 }
 
 rule! {
-    /// A permission is declared that no tool was seen to use.
+    /// A permission is declared that no recorded run used.
     ///
     /// ## Why
     ///
-    /// Every permission is a question to the user and a chance for an attacker. The notes of
-    /// `savoir run --record` cover every tool of the skill, and none of them needed this one.
+    /// The user must review every permission, and an attacker can use it. The recordings of
+    /// `savoir run --record` cover every tool of the skill, and none of them used this permission.
     ///
     /// ## Bad
     ///

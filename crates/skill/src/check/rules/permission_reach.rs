@@ -13,8 +13,9 @@ rule! {
     ///
     /// ## Why
     ///
-    /// At the community tier the user must agree to every permission that can change things or read
-    /// secrets. Each question costs users, and users who always agree are not protected by it.
+    /// At the community tier the user must agree to every permission that can change things or
+    /// read secrets. Each question drives users away, and users who always agree are not
+    /// protected.
     ///
     /// ## Bad
     ///
@@ -61,10 +62,11 @@ rule! {
     ///
     /// ## Why
     ///
-    /// What cannot be enforced is refused, not ignored: a skill that asks for it does not run. The
-    /// sandbox knows files by folder, hosts and programs by name, and a pattern in the middle of a path
-    /// has no end. Screens, MCP servers and databases behind a network are refused at `approve` and
-    /// `run`, too, so that they are an error here; a database that is a file is granted like a file.
+    /// A permission that cannot be enforced is rejected, not ignored: a skill that requests it
+    /// does not run. The sandbox limits files by folder, and hosts and programs by name; it does
+    /// not support a pattern in the middle of a path. Permissions for the screen, MCP servers and
+    /// databases on the network are rejected by `approve` and `run`, so they are an error here; a
+    /// database that is a file is granted like a file.
     ///
     /// ## Bad
     ///
@@ -107,12 +109,12 @@ rule! {
 }
 
 rule! {
-    /// A permission reaches everything of its kind.
+    /// A permission covers everything of its kind.
     ///
     /// ## Why
     ///
-    /// A skill that may write everywhere, talk to every host or run every program is limited by
-    /// nothing but its good will, and registries and users turn it down.
+    /// A skill that may write everywhere, talk to every host or run every program is not limited
+    /// at all, and registries and users reject it.
     ///
     /// ## Bad
     ///
@@ -184,7 +186,7 @@ fn tier(context: &Context<'_>, grants: &[Grant], found: &mut Vec<Diagnostic>) {
     found.push(
         Diagnostic::warning(TIER_PERMISSION.code, first.span, message)
             .field("permissions")
-            .help("drop what the tools do not need; a verified skill is not asked about"),
+            .help("remove permissions that the tools do not need; verified skills do not prompt"),
     );
 }
 
@@ -240,13 +242,13 @@ fn unenforceable_path(level: Level, scope: &str) -> Option<(&'static str, &'stat
     let (folder, last) = scope.rsplit_once('/').unwrap_or(("", scope));
     if folder.split('/').any(is_pattern) {
         return Some((
-            "a pattern stands before the last part of the path",
+            "there is a pattern before the last part of the path",
             "name the folder and end with `/**`",
         ));
     }
     let partly = level == Level::Write && is_pattern(last) && last != "**";
     partly.then_some((
-        "files that do not exist yet cannot be told apart by pattern",
+        "a pattern cannot match files that do not exist yet",
         "name the folder and end with `/**`, or name one file",
     ))
 }

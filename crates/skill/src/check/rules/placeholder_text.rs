@@ -9,11 +9,11 @@ use crate::{
 };
 
 rule! {
-    /// The body is a note that somebody is to write it.
+    /// The body is only a note that it still has to be written.
     ///
     /// ## Why
     ///
-    /// An agent that loads the skill gets no instructions, and its description promises some.
+    /// An agent that loads the skill gets no instructions, although the description promises some.
     ///
     /// ## Bad
     ///
@@ -71,7 +71,7 @@ fn placeholder_body(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
                 span,
                 "the instructions are not written yet",
             )
-            .help("write what the agent is to do, step by step"),
+            .help("write what the agent should do, step by step"),
         );
     }
 }
@@ -116,12 +116,12 @@ fn is_mark(rest: &str) -> bool {
 }
 
 rule! {
-    /// The description says neither what the skill does nor when to use it.
+    /// The description does not say what the skill does or when to use it.
     ///
     /// ## Why
     ///
-    /// Agents choose a skill by its description. One that would fit any skill is chosen by chance, or
-    /// never.
+    /// Agents choose a skill by its description. A description that fits any skill is chosen by
+    /// chance, or never.
     ///
     /// ## Bad
     ///
@@ -247,8 +247,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// It has no frontmatter, so that no agent lists it by a name and a description, and not even a
-    /// heading that would make it a page of instructions.
+    /// It has no frontmatter, so no agent lists it, and no heading, so it is not read as a page of
+    /// instructions either.
     ///
     /// ## Bad
     ///
@@ -278,7 +278,7 @@ fn not_a_skill(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         let message = "this is plain text: it has no frontmatter and no heading";
         found.push(
             Diagnostic::error(NOT_A_SKILL.code, document.head_span(), message)
-                .help("begin the file with `---`, `name`, `description` and `---`; `savoir new NAME` writes one"),
+                .help("start the file with `---`, `name`, `description` and `---`; `savoir new NAME` creates such a file"),
         );
     }
 }

@@ -17,8 +17,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// Agent Flow Lite refuses to store such a skill, and puts nothing in its place when one slips
-    /// through. skillrt leaves the placeholder as it is written, so the model sees the braces.
+    /// Agent Flow Lite does not store such a skill, and replaces an undeclared placeholder by
+    /// nothing. skillrt leaves the placeholder unchanged, so the model sees the braces.
     ///
     /// ## Bad
     ///
@@ -152,7 +152,7 @@ rule! {
     ///
     /// ## Why
     ///
-    /// The user is asked for a value that goes nowhere. Often the placeholder in the body has
+    /// The user is asked for a value that is not used. Often the placeholder in the body has
     /// another name.
     ///
     /// ## Bad
@@ -200,7 +200,7 @@ fn unused_input(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         .collect();
     let all = unused.len() == skill.inputs.len() && unused.len() > 1;
     if all {
-        let message = format!("the body uses none of the {} inputs", unused.len());
+        let message = format!("the body does not use any of the {} inputs", unused.len());
         let span = list(context).map_or(context.reading.document.head_span(), |(span, _)| span);
         found.push(Diagnostic::warning(UNUSED_INPUT.code, span, message).field("inputs").help(
             format!("put {} where the value belongs", placeholder_text(context, unused[0].1)),

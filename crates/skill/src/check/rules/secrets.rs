@@ -6,12 +6,12 @@ use savoir_lint::{Diagnostic, Span};
 use crate::check::{Context, rule::rule};
 
 rule! {
-    /// The text has what looks like a key or a token.
+    /// The text contains what looks like a key or a token.
     ///
     /// ## Why
     ///
-    /// Everyone who gets the skill gets the secret, and so does every model that reads it. Examples
-    /// and placeholders such as `ghp_xxxx` are left alone.
+    /// Everyone who gets the skill gets the secret, and so does every model that reads it.
+    /// Examples and placeholders such as `ghp_xxxx` are not reported.
     ///
     /// ## Bad
     ///
@@ -260,7 +260,7 @@ fn private_key(text: &str, key: usize, found: &mut Vec<Diagnostic>) {
     if body.len() >= 40 && is_random(&body) {
         let span = Span::new(begin, key + "PRIVATE KEY-----".len());
         found.push(
-            Diagnostic::warning(POSSIBLE_SECRET.code, span, "a private key begins here")
+            Diagnostic::warning(POSSIBLE_SECRET.code, span, "a private key starts here")
                 .help("revoke it, and keep keys out of the skill"),
         );
     }

@@ -9,12 +9,12 @@ use crate::{
 };
 
 rule! {
-    /// A value stands in typographic quotes.
+    /// A value is in typographic quotes.
     ///
     /// ## Why
     ///
-    /// To YAML they are letters: they become part of the value and protect nothing, so a colon or a
-    /// hash inside them breaks the file. They come from word processors.
+    /// YAML reads them as letters: they become part of the value and do not quote it, so a colon
+    /// or a hash inside them breaks the file. They come from word processors.
     ///
     /// ## Bad
     ///

@@ -11,12 +11,11 @@ use crate::{
 };
 
 rule! {
-    /// A host that the skill is meant for refuses it.
+    /// A host that the skill is meant for rejects it.
     ///
     /// ## Why
     ///
-    /// The skill is fine where it was written and missing where it is needed. Hosts are named with
-    /// `--target`.
+    /// The skill works where it was written, but not on this host. `--target` selects the hosts.
     ///
     /// ## Bad
     ///
@@ -45,8 +44,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// The model sees only the beginning and may miss when to use the skill. Hosts are named with
-    /// `--target`.
+    /// The model sees only the beginning and may miss when to use the skill. `--target` selects
+    /// the hosts.
     ///
     /// ## Bad
     ///
@@ -75,9 +74,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// What the field promises does not happen there: tools are not limited, a model is not chosen.
-    /// Fields that only inform, such as a licence, are not reported. Hosts are named with
-    /// `--target`.
+    /// The field has no effect there: tools are not limited, a model is not chosen. Fields that
+    /// are only informative, such as a licence, are not reported. `--target` selects the hosts.
     ///
     /// ## Bad
     ///
@@ -161,7 +159,7 @@ impl<'a> Host<'a, '_> {
         if layout.bom > 0 || !layout.blank.is_empty() || layout.block.is_none() {
             self.rejects(
                 head,
-                "the file does not begin with `---`",
+                "the file does not start with `---`",
                 "put `---` first, without a byte order mark or a blank line before it",
             );
             return;
@@ -195,7 +193,7 @@ impl<'a> Host<'a, '_> {
             let message = format!(
                 "the catalog shows {CLAUDE_DESCRIPTION} of {shown} characters of description and `when_to_use`"
             );
-            self.truncates(span, &message, "put what matters first, or shorten them");
+            self.truncates(span, &message, "put the most important part first, or shorten them");
         }
         let folder = self.context.folder.and_then(|folder| folder.name());
         if let (Some(folder), Some(name)) = (folder, self.text("name"))
@@ -211,7 +209,7 @@ impl<'a> Host<'a, '_> {
             self.rejects(
                 self.document.head_span(),
                 "the frontmatter is missing or not valid YAML",
-                "begin the file with `---`, valid fields, and `---`",
+                "start the file with `---`, valid fields, and `---`",
             );
             return;
         }
@@ -220,7 +218,7 @@ impl<'a> Host<'a, '_> {
         if let Some(name) = self.text("name") {
             let lower = name.to_lowercase();
             if let Some(word) = ["anthropic", "claude"].iter().find(|word| lower.contains(*word)) {
-                let message = format!("the name has the reserved word `{word}`");
+                let message = format!("the name contains the reserved word `{word}`");
                 self.rejects(self.span("name"), &message, "choose a name without it");
             }
         }
@@ -251,7 +249,7 @@ impl<'a> Host<'a, '_> {
             self.truncates(
                 self.span("description"),
                 &message,
-                "put what matters first, or shorten it",
+                "put the most important part first, or shorten it",
             );
         }
         if let Some(name) = self.text("name")
@@ -316,7 +314,7 @@ impl<'a> Host<'a, '_> {
         }
         for problem in self.document.problems() {
             let what = match problem.code {
-                "duplicate-key" => "a field that stands twice",
+                "duplicate-key" => "a duplicate field",
                 "yaml-alias" => "an anchor or alias",
                 "yaml-tag" => "a tag",
                 _ => continue,
@@ -439,7 +437,7 @@ impl<'a> Host<'a, '_> {
     }
 
     fn rejects(&mut self, span: Span, message: &str, help: &str) {
-        let message = format!("{} refuses the skill: {message}", self.title());
+        let message = format!("{} rejects the skill: {message}", self.title());
         self.found.push(Diagnostic::error(TARGET_REJECTS.code, span, message).help(help));
     }
 

@@ -14,7 +14,7 @@ rule! {
     /// ## Why
     ///
     /// The file was copied and never filled in. Hosts show the braces or the note to the model,
-    /// which cannot tell from them when to use the skill.
+    /// which does not learn from them when to use the skill.
     ///
     /// ## Bad
     ///

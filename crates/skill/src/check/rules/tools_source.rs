@@ -18,8 +18,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// GAIA refuses to load a skill whose module offers more than its manifest. What is not declared was
-    /// not reviewed, and no permission was granted for it.
+    /// GAIA does not load a skill whose module has more tools than its manifest. A tool that is
+    /// not declared was not reviewed, and no permission was granted for it.
     ///
     /// ## Bad
     ///
@@ -172,8 +172,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// A model would be offered a tool that nobody wrote. GAIA looks every declared tool up in `tools.py`
-    /// before it registers any of them.
+    /// The model would get a tool that does not exist. GAIA looks up every declared tool in
+    /// `tools.py` before it registers any of them.
     ///
     /// ## Bad
     ///
@@ -248,10 +248,11 @@ rule! {
     ///
     /// ## Why
     ///
-    /// A call is checked against SKILL.md and made in Python, so both must name the same parameters, of
-    /// the same types, and agree which of them may be left out. Annotations count as `str` string, `int`
-    /// integer, `float` number, `bool` boolean, `list` and `tuple` array, `dict` object; `Optional` and what
-    /// stands in brackets do not matter, and other annotations are not checked.
+    /// A call is checked against SKILL.md and made in Python, so both must name the same
+    /// parameters, of the same types, and agree on which of them are optional. Annotations count
+    /// as `str` string, `int` integer, `float` number, `bool` boolean, `list` and `tuple` array,
+    /// `dict` object; `Optional` and type arguments in brackets do not matter, and other
+    /// annotations are not checked.
     ///
     /// ## Bad
     ///
@@ -322,12 +323,12 @@ rule! {
 }
 
 rule! {
-    /// The function of a declared tool says that it returns what JSON does not have.
+    /// The function of a declared tool returns a type that JSON cannot represent.
     ///
     /// ## Why
     ///
-    /// What a tool returns is sent to the model as JSON. A `set` or `bytes` cannot be sent, so that every
-    /// call fails once the function has done its work.
+    /// The result of a tool is sent to the model as JSON. A `set` or `bytes` cannot be sent, so
+    /// every call fails after the function has run.
     ///
     /// ## Bad
     ///
@@ -476,8 +477,9 @@ rule! {
     ///
     /// ## Why
     ///
-    /// A module that does not parse cannot be imported, so no tool of the skill works. The same holds for
-    /// one that is not UTF-8, has a NUL byte, more than a mebibyte, or is a symbolic link.
+    /// A module that does not parse cannot be imported, so no tool of the skill works. The same
+    /// applies to a file that is not UTF-8, contains a NUL byte, is larger than 1 MiB, or is a
+    /// symbolic link.
     ///
     /// ## Bad
     ///
@@ -606,7 +608,7 @@ fn unreadable(error: &PythonError, bytes: &[u8], tools: Span) -> Diagnostic {
     let message = format!("{}: {}", place(&module, error.span), error.message);
     Diagnostic::error(TOOLS_PY_UNREADABLE.code, tools, message)
         .field("tools")
-        .help("`python3 -m py_compile tools.py` tells whether Python accepts the file")
+        .help("run `python3 -m py_compile tools.py` to see whether Python accepts the file")
 }
 
 fn finding(mismatch: &Mismatch, module: &Source, tools: Span) -> Diagnostic {
@@ -622,7 +624,7 @@ fn suggest_fix(mismatch: &Mismatch) -> String {
     let tool = &mismatch.tool;
     match &mismatch.kind {
         MismatchKind::NotInSource { nearest: Some(near) } => {
-            format!("the module has a function `{near}`; write one of the names like the other")
+            format!("the module has a function `{near}`; use the same name in both places")
         }
         MismatchKind::NotInSource { nearest: None } => {
             format!(

@@ -3,7 +3,7 @@
 use crate::check::rule::rule;
 
 rule! {
-    /// Nothing in the frontmatter shows which system the skill is for.
+    /// The frontmatter does not show which system the skill is for.
     ///
     /// ## Why
     ///

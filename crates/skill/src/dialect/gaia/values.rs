@@ -121,7 +121,7 @@ impl Values<'_, '_> {
             "env_vars",
             is_variable,
             "is not the name of an environment variable",
-            "use letters, digits and underscores, and begin with a letter",
+            "use letters, digits and underscores, and start with a letter",
         );
     }
 

@@ -214,9 +214,9 @@ impl Section<'_> {
                 if names.insert(parameter.name.clone()) {
                     parameters.push(parameter);
                 } else {
-                    let message = format!("the parameter `{}` stands twice", parameter.name);
+                    let message = format!("the parameter `{}` appears twice", parameter.name);
                     let problem = Diagnostic::warning("duplicate-parameter", row.span, message);
-                    found.push(problem.field(tool).help("keep one of the rows"));
+                    found.push(problem.field(tool).help("remove one of the rows"));
                 }
             }
         }

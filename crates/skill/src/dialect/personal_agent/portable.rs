@@ -194,7 +194,7 @@ impl PortableFields {
     }
 
     /// What says the same as another field, or nothing, is not written.
-    #[expect(clippy::unnecessary_wraps, reason = "it stands where a field is added")]
+    #[expect(clippy::unnecessary_wraps, reason = "it is where a field is added")]
     fn drop_entry(&mut self) -> Option<()> {
         self.changed = true;
         Some(())

@@ -39,7 +39,7 @@ impl fmt::Display for InstallId {
 /// A name that would leave the store or hide in it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "`{0}` cannot be the name of a folder: it has `/`, `\\`, `..` or NUL, or begins with a dot"
+    "`{0}` cannot be the name of a folder: it contains `/`, `\\`, `..` or NUL, or starts with a dot"
 )]
 pub struct UnsafeName(pub String);
 

@@ -36,8 +36,8 @@ fn agent_flow_to_claude_code() {
     name: name -> name: kept: the same field
     description: description -> description: kept: the same field
     inputs: inputs -> arguments: approximated: arguments have names only: no types, defaults or descriptions
-    knowledge_base: knowledge_base -> metadata.savoir-keep: moved: Claude Code has no field for it; its lines are kept so that converting back restores it
-    model: model -> metadata.savoir-keep: moved: Claude Code has no field for it; its lines are kept so that converting back restores it
+    knowledge_base: knowledge_base -> metadata.savoir-keep: moved: Claude Code has no field for it; its lines are stored so that converting back restores it
+    model: model -> metadata.savoir-keep: moved: Claude Code has no field for it; its lines are stored so that converting back restores it
     team: team -> team: kept: Claude Code leaves it alone
     body: body -> body: moved: placeholders like `{{x}}` became those of claude-code
     "###);
@@ -79,8 +79,8 @@ fn agent_flow_to_skillrt() {
     name: name -> name: kept: the same field
     description: description -> description: kept: the same field
     inputs: inputs -> inputs: approximated: labels and widget types have no place here
-    knowledge_base: knowledge_base -> metadata.savoir-keep: moved: skillrt has no field for it; its lines are kept so that converting back restores it
-    model: model -> metadata.savoir-keep: moved: skillrt has no field for it; its lines are kept so that converting back restores it
+    knowledge_base: knowledge_base -> metadata.savoir-keep: moved: skillrt has no field for it; its lines are stored so that converting back restores it
+    model: model -> metadata.savoir-keep: moved: skillrt has no field for it; its lines are stored so that converting back restores it
     team: team -> team: kept: skillrt leaves it alone
     version: - -> version: approximated: skillrt needs a version
     body: body -> body: kept: byte for byte
@@ -132,9 +132,9 @@ fn gaia_to_skillrt() {
     license: license -> license: kept: the same field
     permissions: permissions -> permissions.network: moved: skillrt has it at `permissions.network`
     permissions: permissions -> permissions.env: moved: skillrt has it at `permissions.env`
-    tools: tools -> metadata.savoir-keep: moved: skillrt has no field for it; its lines are kept so that converting back restores it
-    security_tier: security_tier -> metadata.savoir-keep: moved: skillrt has no field for it; its lines are kept so that converting back restores it
-    requirements: requirements -> metadata.savoir-keep: moved: skillrt has no field for it; its lines are kept so that converting back restores it
+    tools: tools -> metadata.savoir-keep: moved: skillrt has no field for it; its lines are stored so that converting back restores it
+    security_tier: security_tier -> metadata.savoir-keep: moved: skillrt has no field for it; its lines are stored so that converting back restores it
+    requirements: requirements -> metadata.savoir-keep: moved: skillrt has no field for it; its lines are stored so that converting back restores it
     tags: tags -> tags: kept: the same field
     body: body -> body: kept: byte for byte
     "###);
@@ -192,8 +192,8 @@ fn gibberish_to_gaia() {
     name: name -> name: kept: the same field
     version: version -> version: kept: the same field
     description: description -> description: kept: the same field
-    read_only: read_only -> metadata.savoir-keep: moved: AMD GAIA has no field for it; its lines are kept so that converting back restores it
-    timeout: timeout -> metadata.savoir-keep: moved: AMD GAIA has no field for it; its lines are kept so that converting back restores it
+    read_only: read_only -> metadata.savoir-keep: moved: AMD GAIA has no field for it; its lines are stored so that converting back restores it
+    timeout: timeout -> metadata.savoir-keep: moved: AMD GAIA has no field for it; its lines are stored so that converting back restores it
     network: network -> permissions: moved: AMD GAIA has it at `permissions`
     author: - -> author: approximated: GAIA needs an author
     license: - -> license: approximated: GAIA needs a licence
@@ -234,9 +234,9 @@ fn claude_code_to_codex_has_a_side_file() {
     insta::assert_snapshot!(told(&conversion), @r###"
     name: name -> name: kept: the same field
     description: description -> description: kept: the same field
-    arguments: arguments -> metadata.savoir-keep: moved: Codex has no field for it; its lines are kept so that converting back restores it
+    arguments: arguments -> metadata.savoir-keep: moved: Codex has no field for it; its lines are stored so that converting back restores it
     disable-model-invocation: disable-model-invocation -> agents/openai.yaml#policy.allow_implicit_invocation: moved: Codex has it at `agents/openai.yaml#policy.allow_implicit_invocation`
-    effort: effort -> metadata.savoir-keep: moved: Codex has no field for it; its lines are kept so that converting back restores it
+    effort: effort -> metadata.savoir-keep: moved: Codex has no field for it; its lines are stored so that converting back restores it
     allowed-tools: allowed-tools -> allowed-tools: approximated: Codex does not restrict tools by skill
     metadata: metadata -> metadata: kept: the same field
     body: body -> body: approximated: Codex does not fill in its placeholders for `target`

@@ -73,7 +73,7 @@ fn edits_of_a_conversion_go_into_the_original() {
     knowledge_base: knowledge_base -> knowledge_base: moved: restored as it was before the conversion
     model: model -> model: moved: restored as it was before the conversion
     team: team -> team: kept: the same field
-    effort: effort -> metadata.savoir-keep: moved: Agent Flow Lite has no field for it; its lines are kept so that converting back restores it
+    effort: effort -> metadata.savoir-keep: moved: Agent Flow Lite has no field for it; its lines are stored so that converting back restores it
     body: body -> body: moved: restored as it was before the conversion
     "###);
     let again = text(&conversion.files[0].text, Dialect::AGENT_FLOW, Dialect::CLAUDE_CODE);
