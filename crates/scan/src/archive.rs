@@ -87,7 +87,7 @@ fn is_media(bytes: &[u8]) -> bool {
 }
 
 /// Whether a file is text: `BM=1` can begin a script as well as a picture. A PDF may be valid text,
-/// but nobody reads or runs it as text.
+/// but it is not read or run as text.
 fn is_text(bytes: &[u8]) -> bool {
     !bytes.starts_with(b"%PDF") && !bytes.contains(&0) && std::str::from_utf8(bytes).is_ok()
 }

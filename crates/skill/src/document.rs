@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn spaces_of_a_web_page_are_no_anchors() {
+    fn html_spaces_are_not_anchors() {
         let document = document("---\nmetadata:\n&nbsp; language: id\n---\n");
         assert_eq!(codes(&document), ["html-space"]);
         assert_eq!(
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_keeps_its_name() {
+    fn unreadable_frontmatter_keeps_the_name() {
         let document = document("---\nname: a\nx: {a: [}\n  b\n---\n");
         assert_eq!(document.state(), State::Unreadable);
         assert_eq!(document.field("name").unwrap().text(), Some("a"));

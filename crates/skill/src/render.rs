@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_of_the_type_is_refused() {
+    fn values_of_wrong_type_are_rejected() {
         for (kind, value) in [
             ("number", json!("seven")),
             ("number", json!("007")),
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_must_be_there() {
+    fn missing_files_are_rejected() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let path = file.path().to_str().unwrap();
         assert_eq!(typed("file", &json!(path)).as_deref(), Ok(path));

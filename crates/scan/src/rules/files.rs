@@ -2,7 +2,7 @@
 
 use crate::{
     Confidence, Severity,
-    act::Act,
+    action::Action,
     archive::{self, FileType},
     collect::extension,
     context::{Context, FindingDraft, confidence_that_code_runs},
@@ -175,8 +175,8 @@ rule! {
 }
 
 fn locked_archive(context: &mut Context<'_>) {
-    context.each_act(&LOCKED_ARCHIVE, |fragment, act, _| {
-        (*act == Act::Unlocks).then(|| {
+    context.for_each_action(&LOCKED_ARCHIVE, |fragment, action, _| {
+        (*action == Action::UnpacksLockedArchive).then(|| {
             FindingDraft::new(
                 Severity::High,
                 confidence_that_code_runs(fragment),

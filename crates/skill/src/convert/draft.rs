@@ -139,7 +139,7 @@ fn verify(reading: &Reading, mapper: &FieldMapper<'_>, draft: &Draft) -> Result<
     if !clean {
         return Err(ConvertError::unfaithful("frontmatter", mapper.target));
     }
-    if let Some(field) = mapper.lost(&result.skill) {
+    if let Some(field) = mapper.first_lost_field(&result.skill) {
         return Err(ConvertError::unfaithful(field, mapper.target));
     }
     let text = reading.document.text();

@@ -14,7 +14,7 @@
 //! let text = "---\nname: Shots\ndescription: Takes screenshots.\n\
 //!             metadata: {openclaw: {requires: {bins: [shot]}}}\n---\nRun `shot`.\n";
 //! let reading = read(Source::from_bytes(text.into())?, None);
-//! let migration = migrate(&reading, None, &MigrationRequest::default()).expect("nothing stands in the way");
+//! let migration = migrate(&reading, None, &MigrationRequest::default()).expect("no blocker");
 //! assert_eq!(migration.name, "shots");
 //! assert_eq!(migration.permissions[0].to_string(), "shell:execute:shot");
 //! # Ok::<(), savoir_skill::SourceError>(())

@@ -50,7 +50,7 @@ impl ManifestShape {
 }
 
 const TIERS: &[&str] = &["verified", "community", "experimental"];
-const WORDS: Shape = Shape::List(&Shape::Scalar(&[]));
+const LIST_OF_SCALARS: Shape = Shape::List(&Shape::Scalar(&[]));
 const PERMISSIONS: Shape = Shape::List(&Shape::Permission);
 const PARAMETER_KINDS: &[&str] = &["string", "integer", "number", "boolean", "array", "object"];
 
@@ -80,9 +80,9 @@ const REQUIREMENTS: Shape = Shape::Record(
         Field::optional("model", Shape::Scalar(&[]), "Smallest model, such as `>=7B`."),
         Field::optional("context", Shape::Scalar(&[]), "Smallest context window, such as `>=8K`."),
         Field::optional("python", Shape::Scalar(&[]), "Python version range."),
-        Field::optional("dependencies", WORDS, "Python packages."),
-        Field::optional("node_dependencies", WORDS, "Node packages."),
-        Field::optional("env_vars", WORDS, "Environment variables that must be set."),
+        Field::optional("dependencies", LIST_OF_SCALARS, "Python packages."),
+        Field::optional("node_dependencies", LIST_OF_SCALARS, "Node packages."),
+        Field::optional("env_vars", LIST_OF_SCALARS, "Environment variables that must be set."),
         Field::optional("hardware", Shape::Map, "Hardware hints."),
         Field::optional("skills", Shape::List(&SKILL), "Other skills."),
     ],
@@ -115,7 +115,7 @@ const FLAT: &[Field] = &[
     Field::required("security_tier", Shape::Choice(TIERS), "Claimed trust tier."),
     Field::optional("requirements", REQUIREMENTS, "What must be there before it runs."),
     Field::optional("registry", Shape::Scalar(&[]), "Registry that it is published to."),
-    Field::optional("tags", WORDS, "Words to find it by."),
+    Field::optional("tags", LIST_OF_SCALARS, "Words to find it by."),
     Field::optional("homepage", Shape::Scalar(&[]), "Page about the skill."),
     Field::optional("repository", Shape::Scalar(&[]), "Source repository."),
     Field::optional("metadata", Shape::Map, "Any further fields."),
@@ -148,7 +148,7 @@ const NESTED: &[Field] = &[
                         ),
                         Field::optional("tools", Shape::List(&TOOL), "Functions of `tools.py`."),
                         Field::optional("requirements", REQUIREMENTS, "What must be there."),
-                        Field::optional("tools_required", WORDS, "Tools of the host."),
+                        Field::optional("tools_required", LIST_OF_SCALARS, "Tools of the host."),
                     ],
                     UnknownFields::Open,
                 ),
@@ -159,7 +159,7 @@ const NESTED: &[Field] = &[
         "Holds `gaia`.",
     ),
     Field::optional("registry", Shape::Scalar(&[]), "Registry that it is published to."),
-    Field::optional("tags", WORDS, "Words to find it by."),
+    Field::optional("tags", LIST_OF_SCALARS, "Words to find it by."),
     Field::optional("homepage", Shape::Scalar(&[]), "Page about the skill."),
     Field::optional("repository", Shape::Scalar(&[]), "Source repository."),
     Field::optional("compatibility", Shape::Any, "Kept, without meaning."),

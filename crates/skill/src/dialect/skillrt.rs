@@ -35,7 +35,7 @@ const RUNTIME_LEVEL: &str = "0.1.0";
 
 const KINDS: &[&str] = &["string", "number", "boolean", "file", "url", "json"];
 
-const WORDS: Shape = Shape::List(&Shape::Text(&[]));
+const LIST_OF_TEXTS: Shape = Shape::List(&Shape::Text(&[]));
 
 const INPUT: Shape = Shape::Record(
     &[
@@ -70,18 +70,18 @@ const RUNTIME: Shape = Shape::Record(
 
 const DEPENDENCIES: Shape = Shape::Record(
     &[
-        Field::optional("mcp-servers", WORDS, "MCP servers by name."),
-        Field::optional("skills", WORDS, "Other skills as `name@range`."),
-        Field::optional("tools", WORDS, "Programs that must be on `PATH`."),
+        Field::optional("mcp-servers", LIST_OF_TEXTS, "MCP servers by name."),
+        Field::optional("skills", LIST_OF_TEXTS, "Other skills as `name@range`."),
+        Field::optional("tools", LIST_OF_TEXTS, "Programs that must be on `PATH`."),
     ],
     UnknownFields::Closed,
 );
 
 const PERMISSIONS: Shape = Shape::Record(
     &[
-        Field::optional("network", WORDS, "Host names, or `*`."),
-        Field::optional("filesystem", WORDS, "Path globs."),
-        Field::optional("env", WORDS, "Environment variables."),
+        Field::optional("network", LIST_OF_TEXTS, "Host names, or `*`."),
+        Field::optional("filesystem", LIST_OF_TEXTS, "Path globs."),
+        Field::optional("env", LIST_OF_TEXTS, "Environment variables."),
     ],
     UnknownFields::Closed,
 );
@@ -102,14 +102,14 @@ macro_rules! fields {
     ($($first:expr),+) => {
         &[
             $($first),+,
-            Field::optional("authors", WORDS, "Who wrote it."),
+            Field::optional("authors", LIST_OF_TEXTS, "Who wrote it."),
             Field::optional("license", Shape::Text(&[]), "SPDX identifier, `UNLICENSED` by default."),
             Field::optional("runtime", RUNTIME, "Runtime family that it is for."),
             Field::optional("inputs", Shape::List(&INPUT), "Values that the body uses as `{{ name }}`."),
             Field::optional("outputs", OUTPUTS, "What it answers with."),
             Field::optional("dependencies", DEPENDENCIES, "What must be there before it runs."),
             Field::optional("permissions", PERMISSIONS, "What it may do; nothing when absent."),
-            Field::optional("tags", WORDS, "Words to find it by."),
+            Field::optional("tags", LIST_OF_TEXTS, "Words to find it by."),
         ]
     };
 }

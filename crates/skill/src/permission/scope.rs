@@ -1,8 +1,8 @@
-//! Whether a scope can mean anything in its domain.
+//! Checks whether a scope is valid in its domain.
 
 use super::Domain;
 
-/// What is wrong with the scope, as a message that says how to solve it.
+/// Returns an error message with a hint if the scope is invalid.
 pub(super) fn problem(domain: Domain, scope: &str) -> Option<String> {
     if scope.contains(char::is_control) {
         return Some("the scope contains a control character".to_owned());
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn scopes_that_mean_something() {
+    fn valid_scopes_are_accepted() {
         for text in [
             "filesystem:read",
             "filesystem:read:~/Documents/**",
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn scopes_that_do_not() {
+    fn invalid_scopes_are_rejected() {
         for (text, part) in [
             ("filesystem:read:../other", "`..`"),
             ("network:read:*", "leave the scope out"),

@@ -1,5 +1,4 @@
-//! The one spelling of `allowed-tools` that every host of the base format reads, and entries that
-//! nobody can read.
+//! Checks the spelling of `allowed-tools` and finds entries that cannot be parsed.
 
 use savoir_lint::{Diagnostic, Edit, Fix, Span};
 
@@ -120,7 +119,7 @@ fn unclosed_parenthesis(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
                 let written = grant.to_string();
                 let problem = Diagnostic::warning(
                     UNCLOSED_PARENTHESIS.code,
-                    place_of(&written, node.span, context.text()),
+                    span_of_words(&written, node.span, context.text()),
                     format!("the parentheses of `{written}` do not belong to one tool"),
                 );
                 let help = match key {
@@ -134,8 +133,8 @@ fn unclosed_parenthesis(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Where some words of a value stand, or all of the value if they are written in another way.
-fn place_of(words: &str, value: Span, text: &str) -> Span {
+/// Returns the span of words in a value, or of the whole value if they are not found.
+fn span_of_words(words: &str, value: Span, text: &str) -> Span {
     let Some(at) = value.slice(text).find(words) else { return value };
     Span::new(value.start + at, value.start + at + words.len())
 }
@@ -275,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_closes_is_told_of_with_its_place() {
+    fn unclosed_parenthesis_is_reported_at_its_position() {
         let code = UNCLOSED_PARENTHESIS.code;
         for (tools, found) in [
             (" Read Bash(rm", vec!["Bash(rm"]),

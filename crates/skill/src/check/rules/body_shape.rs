@@ -1,5 +1,5 @@
-//! Bodies that are not what they look like: a second frontmatter, a code block without end, a link
-//! that was stored as text.
+//! Finds bodies with a second frontmatter, an unclosed code block, or only the path of another
+//! file.
 
 use savoir_lint::{Diagnostic, Span};
 

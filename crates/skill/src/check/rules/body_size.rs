@@ -1,4 +1,4 @@
-//! Bodies that say nothing, and bodies that say too much.
+//! Finds empty bodies and bodies that are too long.
 
 use memchr::memchr_iter;
 use savoir_lint::{Diagnostic, Span};
@@ -161,7 +161,7 @@ mod tests {
     };
 
     #[test]
-    fn blank_is_empty() {
+    fn blank_body_is_empty() {
         assert_eq!(find(EMPTY_BODY.code, &skill("\n \n")).len(), 1);
         assert_eq!(find(EMPTY_BODY.code, &skill("x")).len(), 0);
         assert_eq!(find(EMPTY_BODY.code, "").len(), 0);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_has_more_tokens_than_the_bound_says() {
+    fn token_estimate_is_an_upper_bound() {
         for text in ["abcd", "ж", "日", "🙂", "a", "é日🙂"] {
             let text = text.repeat(100);
             assert!(estimate_tokens(&text) * MIN_BYTES_PER_TOKEN <= text.len(), "{text}");

@@ -1,4 +1,4 @@
-//! Commands of gibb.eri.sh tools, which run without a shell.
+//! Checks commands of gibb.eri.sh tools, which run without a shell.
 
 use savoir_lint::{Diagnostic, Span, words::nearest};
 
@@ -313,7 +313,7 @@ fn commands(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let mut from = 0;
     for tool in &context.reading.skill.tools {
         let Runner::Command(command) = &tool.runner else { continue };
-        // Tools stand in the order of their sections; a second section of a name is no tool.
+        // Tools are in the order of their sections; a second section of the same name is not a tool.
         let is_it = |spans: &CommandToolSpans| spans.name.slice(text) == tool.name;
         let Some(at) = all_spans[from..].iter().position(is_it) else { continue };
         let spans = &all_spans[from + at];
@@ -352,7 +352,7 @@ impl Word {
     }
 }
 
-/// A tool, its command, and where both stand.
+/// A tool and its command with their positions.
 pub(super) struct ToolCommand<'a> {
     pub(super) tool: &'a Tool,
     pub(super) command: &'a CommandTemplate,
@@ -526,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn operators_have_their_own_places() {
+    fn operators_are_reported_at_their_positions() {
         let command = "# say it\nls *.md | wc -l > out.txt";
         assert_eq!(all_spans(SHELL_OPERATOR.code, "", command), ["*.md", "|", ">"]);
         assert!(all_spans(SHELL_OPERATOR.code, "", "rg 'a|b' \"x;y\"").is_empty());
@@ -556,7 +556,7 @@ mod tests {
     }
 
     #[test]
-    fn inputs_are_no_part_of_a_program() {
+    fn inputs_inside_program_code_are_reported() {
         let row = "| x | string | yes | What |\n";
         let code = "placeholder-in-program";
         for (command, text) in [
@@ -580,7 +580,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_are_inside() {
+    fn scripts_must_be_inside_the_skill() {
         assert!(all_spans(MISSING_SCRIPT.code, "", "./scripts/a.sh x").is_empty());
         assert!(all_spans(MISSING_SCRIPT.code, "", "scripts/../scripts/a.sh").is_empty());
         assert_eq!(all_spans(MISSING_SCRIPT.code, "", "scripts/b.sh x"), ["scripts/b.sh"]);

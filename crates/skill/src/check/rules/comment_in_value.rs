@@ -1,4 +1,4 @@
-//! Text that YAML takes for a comment.
+//! Finds text that YAML reads as a comment.
 
 use savoir_lint::{Diagnostic, Edit, Fix, Span};
 

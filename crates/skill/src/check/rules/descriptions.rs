@@ -1,4 +1,4 @@
-//! Descriptions that are longer than their readers show.
+//! Finds descriptions that are longer than systems show.
 
 use crate::check::rule::rule;
 

@@ -1,4 +1,4 @@
-//! The two lines `---` and what stands between and before them.
+//! Rules about the fences `---` of the frontmatter and the text before them.
 
 use crate::check::rule::rule;
 

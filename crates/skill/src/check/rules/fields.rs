@@ -1,4 +1,4 @@
-//! Fields of the frontmatter: which must be there, and what they hold.
+//! Rules about required fields, unknown fields and their values.
 
 use savoir_lint::Diagnostic;
 

@@ -1,4 +1,4 @@
-//! Files that cannot be loaded, or hold nothing.
+//! Rules about files that are empty, too large or unreadable.
 
 use crate::check::rule::rule;
 

@@ -1,4 +1,4 @@
-//! Parameters, modes and timeouts of gibb.eri.sh.
+//! Rules about parameters, modes and timeouts of gibb.eri.sh.
 
 use crate::check::rule::rule;
 

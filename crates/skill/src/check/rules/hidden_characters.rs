@@ -1,4 +1,4 @@
-//! Characters that a person does not see and a model reads.
+//! Finds invisible characters, direction controls and control characters.
 
 use savoir_lint::{Diagnostic, Edit, Fix, Span};
 
@@ -129,7 +129,7 @@ rule! {
     NUL_BYTE = "nul-byte", Error, fix Unsafe
 }
 
-/// What is wrong with a character.
+/// The kind of a hidden character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HiddenKind {
     /// U+E0000 to U+E007F: invisible ASCII.
@@ -161,10 +161,10 @@ pub(in crate::check) fn hidden_characters(context: &Context<'_>, found: &mut Vec
     let (chunks, rest) = text.as_bytes().as_chunks::<CHUNK_BYTES>();
     for (index, chunk) in chunks.iter().enumerate() {
         if chunk.iter().fold(0, |odd, byte| odd | is_odd(*byte)) != 0 {
-            scan.look(index * CHUNK_BYTES, chunk);
+            scan.scan_chunk(index * CHUNK_BYTES, chunk);
         }
     }
-    scan.look(chunks.len() * CHUNK_BYTES, rest);
+    scan.scan_chunk(chunks.len() * CHUNK_BYTES, rest);
     if let Some(head) = head
         && memchr::memchr(b'\\', head.yaml.slice(text).as_bytes()).is_some()
         && let Some(fields) = context.reading.document.fields()
@@ -184,15 +184,15 @@ struct HiddenScan<'a> {
 }
 
 impl HiddenScan<'_> {
-    fn look(&mut self, start: usize, part: &[u8]) {
+    fn scan_chunk(&mut self, start: usize, part: &[u8]) {
         for (offset, byte) in part.iter().enumerate() {
             if FIRST_BYTES[usize::from(*byte)] {
-                self.look_at(start + offset);
+                self.scan_position(start + offset);
             }
         }
     }
 
-    fn look_at(&mut self, at: usize) {
+    fn scan_position(&mut self, at: usize) {
         if at < self.resume {
             return;
         }
@@ -306,7 +306,7 @@ fn run_at(text: &str, at: usize, kind: HiddenKind) -> Span {
     Span::new(at, end)
 }
 
-/// Whether the characters belong where they stand.
+/// Whether the characters are legitimate at this position.
 fn is_fine(text: &str, run: Span, kind: HiddenKind) -> bool {
     let before = text[..run.start].chars().next_back();
     let after = text[run.end..].chars().next();
@@ -333,7 +333,7 @@ fn needs_joiners(c: char) -> bool {
     matches!(c, '\u{600}'..='\u{109f}' | '\u{1780}'..='\u{18af}' | '\u{a840}'..='\u{abff}' | '\u{fb50}'..='\u{fdff}' | '\u{fe70}'..='\u{fefe}' | '\u{11000}'..='\u{11fff}')
 }
 
-/// Emoji and what stands in their sequences.
+/// Whether a character is an emoji or part of an emoji sequence.
 fn is_symbol(c: char) -> bool {
     matches!(c, '\u{2190}'..='\u{2bff}' | '\u{fe0f}' | '\u{1f000}'..='\u{1faff}')
 }
@@ -408,7 +408,7 @@ fn describe_characters(hidden: &str, what: &str) -> String {
     }
 }
 
-/// Says what the tags spell, because nobody can see it otherwise.
+/// Includes the text that the tags spell, because it is invisible.
 fn tags(hidden: &str, run: Span) -> Diagnostic {
     let spelt: String = hidden
         .chars()
@@ -430,7 +430,7 @@ fn tags(hidden: &str, run: Span) -> Diagnostic {
 fn escapes(node: &Node, text: &str, found: &mut Vec<Diagnostic>) {
     match &node.data {
         NodeData::Scalar { text: value, style: Style::DoubleQuoted } => {
-            escaped(node, value, text, found);
+            find_escaped_hidden_character(node, value, text, found);
         }
         NodeData::Scalar { .. } => {}
         NodeData::Sequence { items, .. } => {
@@ -446,7 +446,12 @@ fn escapes(node: &Node, text: &str, found: &mut Vec<Diagnostic>) {
     }
 }
 
-fn escaped(node: &Node, value: &str, text: &str, found: &mut Vec<Diagnostic>) {
+fn find_escaped_hidden_character(
+    node: &Node,
+    value: &str,
+    text: &str,
+    found: &mut Vec<Diagnostic>,
+) {
     let source = node.span.slice(text);
     if !source.contains('\\') {
         return;
@@ -471,7 +476,7 @@ fn escaped(node: &Node, value: &str, text: &str, found: &mut Vec<Diagnostic>) {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn a_flood_is_mended_in_one_go() {
+    fn many_hidden_characters_are_fixed_at_once() {
         use crate::check::fix;
         use savoir_lint::Safety;
 
@@ -490,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn joiners_belong_in_some_places() {
+    fn joiners_are_allowed_in_some_scripts() {
         for body in [
             "👨\u{200d}👩\u{200d}👧 and ❤\u{fe0f}\u{200d}🔥",
             "می\u{200c}خواهم",
@@ -505,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hides() {
+    fn hidden_characters_are_found() {
         for body in [
             "a\u{200b}b",
             "a\u{200d}b",
@@ -524,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_are_spelt_out_and_never_fixed() {
+    fn tags_are_decoded_and_not_fixed() {
         let found = find(INVISIBLE_UNICODE.code, &skill("x\u{e0048}\u{e0069}\u{e0021}"));
         assert!(found[0].is_error() && found[0].fix.is_none());
         assert!(found[0].message.ends_with("spell `Hi!`"), "{}", found[0].message);
@@ -541,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn many_of_one_kind_do_not_drown_the_others() {
+    fn findings_of_each_kind_are_limited() {
         let body = format!("{}\u{202e}", "a\u{200b}".repeat(500));
         assert_eq!(count(INVISIBLE_UNICODE.code, &body), MAX_PLACES);
         assert_eq!(count(BIDI_CONTROL.code, &body), 1);

@@ -1,4 +1,4 @@
-//! Inputs that contradict themselves or each other.
+//! Finds duplicate inputs and contradictory defaults.
 
 use savoir_lint::Diagnostic;
 use serde_json::Value;
@@ -221,7 +221,7 @@ mod tests {
     };
 
     #[test]
-    fn the_second_of_two_is_shown() {
+    fn second_duplicate_is_reported() {
         let text = "---\nname: x\nmodel: {temperature: 1}\ninputs:\n  - name: a\n  - {}\n  - name: a # second\n---\n{{a}}\n";
         let found = find_as(DUPLICATE_INPUT.code, text, Dialect::AGENT_FLOW);
         assert_eq!(found.len(), 1);

@@ -1,4 +1,4 @@
-//! Programs that are not on this machine.
+//! Finds commands whose program is not installed on this machine.
 
 use savoir_lint::Diagnostic;
 

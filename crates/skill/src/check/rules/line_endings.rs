@@ -1,4 +1,4 @@
-//! The mark before the first letter and the ends of the lines.
+//! Checks byte order marks and line endings.
 
 use memchr::memmem;
 use savoir_lint::{Diagnostic, Edit, Fix, Span};

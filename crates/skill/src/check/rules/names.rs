@@ -1,4 +1,4 @@
-//! Names of skills.
+//! Rules about names of skills.
 
 use crate::check::rule::rule;
 

@@ -1,4 +1,4 @@
-//! Archives inside the skill.
+//! Finds archives inside the skill.
 
 use savoir_lint::Diagnostic;
 

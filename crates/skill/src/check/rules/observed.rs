@@ -126,7 +126,7 @@ rule! {
 fn compare_observed(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let Some(folder) = context.folder.filter(|folder| folder.has(OBSERVED_FILE)) else { return };
     let reading = context.reading;
-    // Where a dialect grants without a word, silence is no mistake.
+    // A dialect that grants permissions by default needs no declaration.
     let running = reading.skill.dialect.running();
     if running.files != DefaultFileAccess::Nothing {
         return;
@@ -183,7 +183,7 @@ fn document_grants(context: &Context<'_>) -> Vec<crate::dialect::Grant> {
     reading.skill.dialect.language().grants(&reading.document)
 }
 
-/// What cannot be seen from outside: variables, and what grants nothing.
+/// Whether a recording cannot show a permission: variables, and permissions that grant nothing.
 fn is_silent(permission: &Permission) -> bool {
     permission.domain == Domain::Env || permission.level == Level::None
 }

@@ -170,7 +170,7 @@ fn permissions(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let grants = context.dialect().language().grants(&context.reading.document);
     tier(context, &grants, found);
     for grant in &grants {
-        reach(grant, found);
+        check_breadth(grant, found);
     }
 }
 
@@ -190,7 +190,7 @@ fn tier(context: &Context<'_>, grants: &[Grant], found: &mut Vec<Diagnostic>) {
     );
 }
 
-fn reach(grant: &Grant, found: &mut Vec<Diagnostic>) {
+fn check_breadth(grant: &Grant, found: &mut Vec<Diagnostic>) {
     if let Some((why, hint)) = grant.permissions.iter().find_map(Permission::refusal) {
         let message = format!("no run can have `{}`: {why}", grant.written);
         found.push(
@@ -267,7 +267,7 @@ fn public_suffix(scope: &str) -> bool {
     host.strip_prefix("*.").is_some_and(|rest| !rest.contains('.'))
 }
 
-/// What the permission allows, if that is everything, and a hint.
+/// Describes a permission that allows everything of its kind, with a hint.
 fn describe_broad(permission: &Permission) -> Option<(String, &'static str)> {
     let scope = permission.scope.as_deref();
     let everywhere = matches!(scope, None | Some("*" | "**" | "/" | "/**" | "~" | "~/" | "~/**"));
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_sandbox_can_hold() {
+    fn sandbox_can_enforce_simple_permissions() {
         for (entry, refused) in [
             ("desktop:control", true),
             ("desktop:none", false),
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reaches_everything() {
+    fn broad_permissions_are_reported() {
         for (entry, describe_broad) in [
             ("filesystem:write", true),
             ("filesystem:write:~/**", true),

@@ -1,4 +1,4 @@
-//! Permissions of GAIA.
+//! Rules about GAIA permissions.
 
 use crate::check::rule::rule;
 

@@ -1,4 +1,4 @@
-//! YAML that some readers refuse and others understand differently.
+//! Finds YAML that some readers reject or understand differently.
 
 use std::fmt::Write as _;
 
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_for_text_and_words_for_truth() {
+    fn ambiguous_values_are_quoted_or_spelled_out() {
         let code = YAML_VERSION_DIFFERENCE.code;
         assert_eq!(fixed(code, &text("\n  a: yes")), Some(text("\n  a: \"yes\"")));
         assert_eq!(fixed(code, &text("\n  a: 012")), Some(text("\n  a: \"012\"")));

@@ -1,4 +1,4 @@
-//! Inputs that become a part of a program.
+//! Finds inputs that become part of program code.
 
 use savoir_lint::Diagnostic;
 

@@ -1,4 +1,4 @@
-//! Typographic quotes where YAML wants plain ones.
+//! Finds typographic quotes around YAML values.
 
 use savoir_lint::{Diagnostic, Edit, Fix};
 
@@ -68,7 +68,7 @@ fn visit(node: &Node, text: &str, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// What stands between a pair of typographic quotes that enclose the whole value.
+/// Returns the text between typographic quotes that enclose the whole value.
 fn quoted(value: &str) -> Option<&str> {
     let double = |c: char| matches!(c, '“' | '”' | '„' | '‟');
     let single = |c: char| matches!(c, '‘' | '’' | '‚' | '‛');
@@ -98,7 +98,7 @@ mod tests {
     use crate::check::rules::testing::{find, fixed};
 
     #[test]
-    fn quotes_that_enclose() {
+    fn only_enclosing_quotes_are_reported() {
         for (value, expected) in [
             ("“a”", Some("a")),
             ("”a”", Some("a")),

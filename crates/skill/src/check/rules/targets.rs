@@ -111,7 +111,7 @@ const BASE_DESCRIPTION: usize = 1024;
 const BASE_COMPATIBILITY: usize = 500;
 
 /// Fields that inform people and change nothing, so that no host can be said to ignore them.
-const INFORMING: [&str; 12] = [
+const INFORMATIVE_FIELDS: [&str; 12] = [
     "license",
     "compatibility",
     "metadata",
@@ -127,8 +127,8 @@ const INFORMING: [&str; 12] = [
 ];
 
 /// Systems and installers that OpenClaw knows.
-const CLAW_SYSTEMS: [&str; 3] = ["darwin", "linux", "win32"];
-const CLAW_INSTALLERS: [&str; 5] = ["brew", "node", "go", "uv", "download"];
+const OPENCLAW_SYSTEMS: [&str; 3] = ["darwin", "linux", "win32"];
+const OPENCLAW_INSTALLERS: [&str; 5] = ["brew", "node", "go", "uv", "download"];
 
 /// All three rules, for each host that was named.
 fn targets(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
@@ -260,7 +260,7 @@ impl<'a> Host<'a, '_> {
         }
         for entry in self.document.entries() {
             let key = entry.key.as_str();
-            if !matches!(key, "name" | "description") && !INFORMING.contains(&key) {
+            if !matches!(key, "name" | "description") && !INFORMATIVE_FIELDS.contains(&key) {
                 let help =
                     "Codex reads name and description; policy belongs in `agents/openai.yaml`";
                 self.ignores(entry.key_span, &format!("`{key}` is not read"), help);
@@ -290,7 +290,7 @@ impl<'a> Host<'a, '_> {
         let systems = single.or_else(|| systems.and_then(Node::items)).unwrap_or_default();
         for node in systems {
             let word = node.text().unwrap_or_default();
-            if !CLAW_SYSTEMS.contains(&word) {
+            if !OPENCLAW_SYSTEMS.contains(&word) {
                 let message = format!("`{word}` is not an operating system");
                 self.ignores(node.span, &message, "use darwin, linux or win32");
             }
@@ -298,14 +298,14 @@ impl<'a> Host<'a, '_> {
         for node in block.get("install").and_then(Node::items).unwrap_or_default() {
             let Some(kind) = node.get("kind") else { continue };
             let word = kind.text().unwrap_or_default();
-            if !CLAW_INSTALLERS.contains(&word) {
+            if !OPENCLAW_INSTALLERS.contains(&word) {
                 let message = format!("an installer of kind `{word}` is dropped");
                 self.ignores(kind.span, &message, "use brew, node, go, uv or download");
             }
         }
     }
 
-    /// What a reader of strict YAML refuses: repairs, flow style, duplicates, anchors, tags.
+    /// Reports what a strict YAML reader rejects: repairs, flow style, duplicates, anchors, tags.
     fn strict_yaml(&mut self) {
         if self.is_broken() {
             let help = "fix the YAML; `--fix` can do most of it";
@@ -334,7 +334,7 @@ impl<'a> Host<'a, '_> {
         }
     }
 
-    /// The reference validator ends the frontmatter at the next `---`, wherever it stands.
+    /// The reference validator ends the frontmatter at the next `---`, wherever it is.
     fn inner_fence(&mut self) {
         let Some(block) = self.document.layout().closed_block() else { return };
         let yaml = block.yaml.slice(self.document.text());
@@ -402,7 +402,8 @@ impl<'a> Host<'a, '_> {
         let fields = dialect.language().fields(None);
         for entry in self.document.entries() {
             let key = entry.key.as_str();
-            let read = fields.iter().any(|field| field.key == key) || INFORMING.contains(&key);
+            let read =
+                fields.iter().any(|field| field.key == key) || INFORMATIVE_FIELDS.contains(&key);
             if !read {
                 let help = "remove it, or keep it for other hosts";
                 self.ignores(entry.key_span, &format!("`{key}` is not read"), help);
@@ -504,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_skill_pleases_every_host() {
+    fn plain_skill_passes_every_target() {
         for target in Target::ALL {
             assert!(codes(target, &skill("# x\n")).is_empty(), "{target}");
         }
@@ -536,18 +537,18 @@ mod tests {
     }
 
     #[test]
-    fn claude_on_the_web_and_at_the_desk() {
+    fn claude_ai_and_claude_code_differ() {
         let web = |text: &str| codes(Target::ClaudeAi, text);
         assert_eq!(web(&skill("x").replace("demo", "my-claude-demo")), [TARGET_REJECTS.code]);
         assert_eq!(web(&skill("x").replace("rule", "<b>rule</b>")), [TARGET_REJECTS.code]);
         assert!(web(&skill("x").replace("rule", "rule <3 and a > b")).is_empty());
         assert_eq!(web(&with("model: x\n")), [TARGET_REJECTS.code]);
-        let desk = |text: &str| codes(Target::ClaudeCode, text);
-        assert!(desk(&with("model: x\nauthor: y\n")).is_empty());
-        assert_eq!(desk(&with("triggers: x\n")), [TARGET_IGNORES.code]);
-        assert_eq!(desk(&skill("x").replace("demo", "other")), [TARGET_IGNORES.code]);
+        let claude_code_finds = |text: &str| codes(Target::ClaudeCode, text);
+        assert!(claude_code_finds(&with("model: x\nauthor: y\n")).is_empty());
+        assert_eq!(claude_code_finds(&with("triggers: x\n")), [TARGET_IGNORES.code]);
+        assert_eq!(claude_code_finds(&skill("x").replace("demo", "other")), [TARGET_IGNORES.code]);
         let long = with(&format!("when_to_use: {}\n", "x".repeat(1600)));
-        assert_eq!(desk(&long), [TARGET_TRUNCATES.code]);
+        assert_eq!(claude_code_finds(&long), [TARGET_TRUNCATES.code]);
     }
 
     #[test]

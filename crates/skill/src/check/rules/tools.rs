@@ -1,4 +1,4 @@
-//! Tools that a skill brings: functions of GAIA, commands of gibb.eri.sh.
+//! Rules about tools of a skill: Python functions of GAIA, commands of gibb.eri.sh.
 
 use crate::check::rule::rule;
 

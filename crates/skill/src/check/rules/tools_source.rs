@@ -576,14 +576,14 @@ fn compare_source(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
             let all = mismatches.iter().take(limits::MAX_FINDINGS_PER_RULE);
             found.extend(all.map(|mismatch| finding(mismatch, &source, tools)));
             for declaration in declared.iter().take(limits::MAX_FINDINGS_PER_RULE) {
-                found.extend(no_json(declaration, &module, &source, tools));
+                found.extend(check_return_type(declaration, &module, &source, tools));
             }
         }
         Err(error) => found.push(unreadable(&error, &bytes, tools)),
     }
 }
 
-fn no_json(
+fn check_return_type(
     declaration: &Declaration<'_>,
     module: &Module,
     source: &Source,
@@ -680,7 +680,7 @@ mod tests {
                          tools:\n      - name: greet\n        description: Greets.\n        parameters:\n          \
                          who: {type: string, required: true}\n---\n# Demo\n\nCall `greet`.\n";
 
-    /// What is found in a skill with this module, with the text under each finding.
+    /// Returns the findings in a skill with this module, with the text under each finding.
     fn found(module: &[u8]) -> Vec<(&'static str, &'static str, String)> {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().join("demo");
@@ -727,7 +727,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_says_why() {
+    fn unreadable_modules_report_the_reason() {
         let large = vec![b' '; limits::MAX_FILE_BYTES + 1];
         let deep = vec![b'('; 100_000];
         let cases: [(&[u8], &str); 5] = [

@@ -1,4 +1,4 @@
-//! Frontmatter that matches no dialect.
+//! Reports frontmatter that matches no dialect.
 
 use crate::check::rule::rule;
 

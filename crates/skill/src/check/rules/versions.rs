@@ -1,4 +1,4 @@
-//! Versions and ranges of versions.
+//! Rules about versions and version ranges.
 
 use crate::check::rule::rule;
 

@@ -1,4 +1,4 @@
-//! YAML that is legal and that other readers treat differently, or that costs too much.
+//! Rules about YAML features that readers treat differently or that are too large.
 
 use crate::check::rule::rule;
 

@@ -1,4 +1,4 @@
-//! YAML that is broken by where its text stands.
+//! Rules about YAML errors caused by indentation and line breaks.
 
 use crate::check::rule::rule;
 

@@ -1,4 +1,4 @@
-//! Values that lack quotes, or whose quotes are broken.
+//! Rules about missing and broken quotes in YAML values.
 
 use crate::check::rule::rule;
 

@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_has_a_name() {
+    fn problems_have_codes() {
         assert_eq!(tools("text").1, ["no-tools"]);
         assert_eq!(tools("### Bad-Name\n```bash\nls\n```\n").1, ["invalid-tool-name"]);
         assert_eq!(tools("### a\n#### Parameters\nNone.\n").1, ["no-command"]);

@@ -1,4 +1,4 @@
-//! What skillrt looks at before it runs a skill.
+//! Implements the checks that skillrt makes before it runs a skill.
 
 use serde_json::Value;
 use thiserror::Error;

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use crate::{
     Confidence, Severity,
-    act::Act,
+    action::Action,
     collect::extension,
     context::{AnalyzedFragment, Context, FindingDraft},
     fragment::{Language, Role},
@@ -15,20 +15,20 @@ use crate::{
     sensitive_path, service,
 };
 
-/// Endings of files that hold lists and settings.
-const LISTS: [&str; 12] =
+/// Extensions of files with lists and settings.
+const LIST_EXTENSIONS: [&str; 12] =
     ["json", "yaml", "yml", "toml", "txt", "ini", "cfg", "conf", "csv", "tsv", "jsonc", "json5"];
 
-/// Programs that send what they are given.
-const SENDERS: [&str; 8] = ["curl", "wget", "scp", "rsync", "nc", "ncat", "ftp", "sftp"];
+/// Programs that send files or their input.
+const SENDING_PROGRAMS: [&str; 8] = ["curl", "wget", "scp", "rsync", "nc", "ncat", "ftp", "sftp"];
 
 /// Files of the skill that name places of credentials, while a script that opens them talks to a
 /// host: their paths, and what they name.
-pub(super) fn found(context: &Context<'_>) -> Vec<(String, FindingDraft)> {
+pub(super) fn find_credential_lists(context: &Context<'_>) -> Vec<(String, FindingDraft)> {
     if !context
         .fragments
         .iter()
-        .any(|analyzed| analyzed.fragment.role == Role::Script && sends(analyzed))
+        .any(|analyzed| analyzed.fragment.role == Role::Script && sends_to_host(analyzed))
     {
         return Vec::new();
     }
@@ -53,12 +53,12 @@ pub(super) fn found(context: &Context<'_>) -> Vec<(String, FindingDraft)> {
         let fragment = &analyzed.fragment;
         let list = fragment.depth == 0
             && fragment.language == Language::Other
-            && LISTS.contains(&extension(&fragment.path).as_str());
+            && LIST_EXTENSIONS.contains(&extension(&fragment.path).as_str());
         if !list {
             continue;
         }
-        let place = named_in(&fragment.text);
-        let Some(what) = place.or_else(|| variables_in(&fragment.text)) else { continue };
+        let place = credential_paths_in(&fragment.text);
+        let Some(what) = place.or_else(|| secret_variables_in(&fragment.text)) else { continue };
         let name = fragment.path.rsplit('/').next().unwrap_or(&fragment.path);
         let named = if place.is_some() { &all } else { &takers };
         if named.contains(name) {
@@ -70,17 +70,17 @@ pub(super) fn found(context: &Context<'_>) -> Vec<(String, FindingDraft)> {
     found
 }
 
-/// Whether code talks to somebody else.
-fn sends(analyzed: &AnalyzedFragment<'_>) -> bool {
-    analyzed.acts.located.iter().any(|seen| match &seen.act {
-        Act::Network { to, .. } => reputation(to) != HostReputation::Local,
-        Act::Program(name) => SENDERS.contains(&name.as_str()),
+/// Whether code connects to a host.
+fn sends_to_host(analyzed: &AnalyzedFragment<'_>) -> bool {
+    analyzed.actions.located.iter().any(|seen| match &seen.action {
+        Action::Connects { to, .. } => reputation(to) != HostReputation::Local,
+        Action::StartsProgram(name) => SENDING_PROGRAMS.contains(&name.as_str()),
         _ => false,
     })
 }
 
-/// Whether a text lists secrets of several services.
-fn variables_in(text: &str) -> Option<&'static str> {
+/// Returns a description if a text lists secrets of several services.
+fn secret_variables_in(text: &str) -> Option<&'static str> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     let mut services: Vec<&str> = words.filter_map(service::service_of_secret).collect();
     services.sort_unstable();
@@ -88,9 +88,9 @@ fn variables_in(text: &str) -> Option<&'static str> {
     (services.len() > 2).then_some("secrets of several services")
 }
 
-/// What the paths in a text lead to, when they lead into a home folder or to the system's secrets.
-fn named_in(text: &str) -> Option<&'static str> {
-    const STARTS: [&str; 8] =
+/// Returns the kind of credentials whose paths a text contains.
+fn credential_paths_in(text: &str) -> Option<&'static str> {
+    const SENSITIVE_PATH_PREFIXES: [&str; 8] =
         ["~", "$HOME", "${HOME}", "%USERPROFILE%", "%APPDATA%", "/home/", "/Users/", "/root/"];
     // The words that phrases of wallets are made of.
     let first: Vec<&str> = text.split_whitespace().take(4).collect();
@@ -107,7 +107,7 @@ fn named_in(text: &str) -> Option<&'static str> {
         .filter(|word| word.len() < 200 && !word.contains(' '))
         // `.ssh/id_ed25519` is put behind the home folder by the script.
         .filter(|word| {
-            STARTS.iter().any(|start| word.starts_with(start))
+            SENSITIVE_PATH_PREFIXES.iter().any(|start| word.starts_with(start))
                 || word.starts_with('.') && word.contains('/') && !word.starts_with("./")
         })
         .find_map(sensitive_path::credential_at)
@@ -115,24 +115,24 @@ fn named_in(text: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::named_in;
+    use super::credential_paths_in;
 
     #[test]
-    fn lists_name_places() {
+    fn credential_lists_are_found() {
         for text in [
             "{\"files\": {\"a\": \"~/.aws/credentials\"}}",
             "paths:\n  - ~/.ssh/id_ed25519\n  - ~/notes.txt",
             "[check]\nkube = \"$HOME/.kube/config\"",
             ".ssh/id_rsa\n.netrc\n",
         ] {
-            assert!(named_in(text).is_some(), "{text}");
+            assert!(credential_paths_in(text).is_some(), "{text}");
         }
         for text in [
             "{\"ignore\": [\"*.pem\", \".env\"]}",
             "{\"tools\": [\"pip\", \"gcc\"]}",
             "See the docs of .npmrc and ~/.bashrc",
         ] {
-            assert!(named_in(text).is_none(), "{text}");
+            assert!(credential_paths_in(text).is_none(), "{text}");
         }
     }
 }

@@ -6,7 +6,7 @@ use savoir_skill::{Span, markdown::Outline};
 use super::fragment::{Language, Role, TextFragment, is_fenced};
 
 /// Minimum length of a text that can be an instruction.
-const MIN_BYTES: usize = 24;
+const MIN_HIDDEN_TEXT_BYTES: usize = 24;
 
 /// Maximum length; longer values are data.
 const MAX_VALUE_BYTES: usize = 4_000;
@@ -24,55 +24,60 @@ pub(super) fn find_hidden_texts(fragment: &TextFragment<'_>) -> Vec<HiddenText> 
     let mut found = Vec::new();
     match fragment.language {
         Language::Markdown if fragment.depth == 0 => {
-            markdown(text, &mut found);
-            header(text, &mut found);
-            messages(text, &mut found);
+            find_in_markdown(text, &mut found);
+            find_in_frontmatter(text, &mut found);
+            find_fake_messages(text, &mut found);
         }
         Language::Python => {
-            quoted(text, "\"\"\"", "a docstring", &mut found);
-            quoted(text, "'''", "a docstring", &mut found);
-            line_comments(text, "#", &mut found);
+            find_quoted(text, "\"\"\"", "a docstring", &mut found);
+            find_quoted(text, "'''", "a docstring", &mut found);
+            find_line_comments(text, "#", &mut found);
         }
         Language::Shell => {
-            line_comments(text, "#", &mut found);
-            here_documents(text, &mut found);
-            long_values(text, &mut found);
+            find_line_comments(text, "#", &mut found);
+            find_here_documents(text, &mut found);
+            find_long_values(text, &mut found);
         }
         Language::JavaScript => {
-            block_comments(text, &mut found);
-            line_comments(text, "//", &mut found);
+            find_block_comments(text, &mut found);
+            find_line_comments(text, "//", &mut found);
         }
         Language::Other if fragment.depth == 0 => {
-            block_comments(text, &mut found);
-            line_comments(text, "//", &mut found);
-            line_comments(text, "#", &mut found);
+            find_block_comments(text, &mut found);
+            find_line_comments(text, "//", &mut found);
+            find_line_comments(text, "#", &mut found);
             if fragment.role == Role::Data {
-                strings(text, &mut found);
+                find_strings(text, &mut found);
             }
-            markdown(text, &mut found);
+            find_in_markdown(text, &mut found);
         }
         Language::Markdown | Language::Other => {}
     }
-    found.retain(|aside| aside.text.trim().len() >= MIN_BYTES);
+    found.retain(|aside| aside.text.trim().len() >= MIN_HIDDEN_TEXT_BYTES);
     found
 }
 
-fn push(text: &str, span: Span, what: &'static str, found: &mut Vec<HiddenText>) {
+fn push_if_long(text: &str, span: Span, what: &'static str, found: &mut Vec<HiddenText>) {
     found.push(HiddenText { text: span.slice(text).to_owned(), what, span });
 }
 
 /// Finds comments, alternative texts and link titles.
-fn markdown(text: &str, found: &mut Vec<HiddenText>) {
+fn find_in_markdown(text: &str, found: &mut Vec<HiddenText>) {
     let outline = Outline::new(text, Span::new(0, text.len()));
     let inside = |at: usize| is_fenced(&outline, at);
-    for (open, close) in enclosed(text, "<!--", "-->", true) {
+    for (open, close) in find_enclosed(text, "<!--", "-->", true) {
         if !inside(open) {
-            push(text, Span::new(open + 4, close), "a comment", found);
+            push_if_long(text, Span::new(open + 4, close), "a comment", found);
         }
     }
-    for (open, close) in enclosed(text, "![", "](", false) {
+    for (open, close) in find_enclosed(text, "![", "](", false) {
         if !inside(open) {
-            push(text, Span::new(open + 2, close), "the alternative text of an image", found);
+            push_if_long(
+                text,
+                Span::new(open + 2, close),
+                "the alternative text of an image",
+                found,
+            );
         }
     }
     let mut all: Option<HiddenText> = None;
@@ -84,7 +89,7 @@ fn markdown(text: &str, found: &mut Vec<HiddenText>) {
             continue;
         }
         let span = Span::new((open + 7).min(close), close);
-        push(text, span, "a comment", found);
+        push_if_long(text, span, "a comment", found);
         // An instruction may be split over several comments, so they are also joined.
         let joined = all.get_or_insert(HiddenText { text: String::new(), what: "a comment", span });
         joined.text.push_str(span.slice(text));
@@ -94,21 +99,26 @@ fn markdown(text: &str, found: &mut Vec<HiddenText>) {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
         if !inside(at) {
-            titles(text, line, at, found);
+            find_titles(text, line, at, found);
         }
         at += line.len();
     }
 }
 
 /// Finds `](url "title")`, `[name]: url 'title'`, `alt="…"`, `title="…"`, and invisible elements.
-fn titles(text: &str, line: &str, at: usize, found: &mut Vec<HiddenText>) {
+fn find_titles(text: &str, line: &str, at: usize, found: &mut Vec<HiddenText>) {
     let linked = line.contains("](") || line.trim_start().starts_with('[') && line.contains("]: ");
     let element = line.contains("alt=") || line.contains("title=") || line.contains("aria-label=");
     if linked || element {
         for mark in ['"', '\''] {
             let mut quotes = line.match_indices(mark).map(|(quote, _)| quote);
             while let (Some(open), Some(close)) = (quotes.next(), quotes.next()) {
-                push(text, Span::new(at + open + 1, at + close), "the title of a link", found);
+                push_if_long(
+                    text,
+                    Span::new(at + open + 1, at + close),
+                    "the title of a link",
+                    found,
+                );
             }
         }
     }
@@ -138,12 +148,12 @@ fn titles(text: &str, line: &str, at: usize, found: &mut Vec<HiddenText>) {
     ];
     if lower.contains('<') && unseen.iter().any(|style| lower.contains(style)) {
         let lines = text[at..].split_inclusive('\n').take(6).map(str::len).sum::<usize>();
-        push(text, Span::new(at, at + lines), "an element that is not shown", found);
+        push_if_long(text, Span::new(at, at + lines), "an element that is not shown", found);
     }
 }
 
 /// Finds messages that pretend to come from the system, a tool or the model.
-fn messages(text: &str, found: &mut Vec<HiddenText>) {
+fn find_fake_messages(text: &str, found: &mut Vec<HiddenText>) {
     let marks = [
         ("<|im_start|>system", "<|im_end|>"),
         ("<<SYS>>", "<</SYS>>"),
@@ -153,8 +163,8 @@ fn messages(text: &str, found: &mut Vec<HiddenText>) {
         ("<tool_result>", "</tool_result>"),
     ];
     for (open, close) in marks {
-        for (from, to) in enclosed(text, open, close, false) {
-            push(
+        for (from, to) in find_enclosed(text, open, close, false) {
+            push_if_long(
                 text,
                 Span::new(from + open.len(), to),
                 "a message that is not from the system",
@@ -165,7 +175,7 @@ fn messages(text: &str, found: &mut Vec<HiddenText>) {
 }
 
 /// Finds frontmatter values, except those of commonly displayed fields.
-fn header(text: &str, found: &mut Vec<HiddenText>) {
+fn find_in_frontmatter(text: &str, found: &mut Vec<HiddenText>) {
     let Some(rest) = text.strip_prefix("---\n") else { return };
     let Some(end) = rest.find("\n---").map(|end| end + 4) else { return };
     let mut at = 4;
@@ -175,14 +185,19 @@ fn header(text: &str, found: &mut Vec<HiddenText>) {
         if let (false, Some((_, value))) = (shown, line.split_once(": "))
             && value.trim().contains(' ')
         {
-            push(text, Span::new(at, at + line.trim_end().len()), "a field of the header", found);
+            push_if_long(
+                text,
+                Span::new(at, at + line.trim_end().len()),
+                "a field of the header",
+                found,
+            );
         }
         // A value may continue on several lines.
         match &mut folded {
             Some(span) if line.starts_with([' ', '\t']) => span.end = at + line.len(),
             open => {
                 if let Some(span) = open.take() {
-                    push(text, span, "a field of the header", found);
+                    push_if_long(text, span, "a field of the header", found);
                 }
                 let value = line.split_once(": ").map_or("", |(_, value)| value.trim());
                 if matches!(value, ">" | "|" | ">-" | "|-" | ">+" | "|+") {
@@ -193,19 +208,19 @@ fn header(text: &str, found: &mut Vec<HiddenText>) {
         at += line.len();
     }
     if let Some(span) = folded {
-        push(text, span, "a field of the header", found);
+        push_if_long(text, span, "a field of the header", found);
     }
 }
 
-fn quoted(text: &str, mark: &str, what: &'static str, found: &mut Vec<HiddenText>) {
+fn find_quoted(text: &str, mark: &str, what: &'static str, found: &mut Vec<HiddenText>) {
     let mut marks = memchr::memmem::find_iter(text.as_bytes(), mark);
     while let (Some(open), Some(close)) = (marks.next(), marks.next()) {
-        push(text, Span::new(open + mark.len(), close), what, found);
+        push_if_long(text, Span::new(open + mark.len(), close), what, found);
     }
 }
 
 /// Finds line comments; comments on consecutive lines are joined.
-fn line_comments(text: &str, mark: &str, found: &mut Vec<HiddenText>) {
+fn find_line_comments(text: &str, mark: &str, found: &mut Vec<HiddenText>) {
     let mut run: Option<(Span, String)> = None;
     let mut at = 0;
     for line in text.split_inclusive('\n') {
@@ -225,62 +240,62 @@ fn line_comments(text: &str, mark: &str, found: &mut Vec<HiddenText>) {
                 let end = (at + line.trim_end().len()).max(start);
                 run = Some((Span::new(start, end), rest.to_owned()));
             }
-            (None, _) => end_run(&mut run, found),
+            (None, _) => finish_comment(&mut run, found),
         }
         at += line.len();
     }
-    end_run(&mut run, found);
+    finish_comment(&mut run, found);
 }
 
-fn end_run(run: &mut Option<(Span, String)>, found: &mut Vec<HiddenText>) {
+fn finish_comment(run: &mut Option<(Span, String)>, found: &mut Vec<HiddenText>) {
     if let Some((span, text)) = run.take() {
         found.push(HiddenText { text, what: "a comment", span });
     }
 }
 
-fn block_comments(text: &str, found: &mut Vec<HiddenText>) {
-    for (open, close) in enclosed(text, "/*", "*/", false) {
-        push(text, Span::new(open + 2, close), "a comment", found);
+fn find_block_comments(text: &str, found: &mut Vec<HiddenText>) {
+    for (open, close) in find_enclosed(text, "/*", "*/", false) {
+        push_if_long(text, Span::new(open + 2, close), "a comment", found);
     }
 }
 
 /// Finds texts that a script writes or prints: `<<'EOF'` up to the line `EOF`.
-fn here_documents(text: &str, found: &mut Vec<HiddenText>) {
+fn find_here_documents(text: &str, found: &mut Vec<HiddenText>) {
     let mut open: Option<(&str, usize)> = None;
     let mut at = 0;
     for line in text.split_inclusive('\n') {
         match open {
             Some((name, start)) if line.trim() == name => {
-                push(text, Span::new(start, at), "a text that the script writes", found);
+                push_if_long(text, Span::new(start, at), "a text that the script writes", found);
                 open = None;
             }
             Some(_) => {}
-            None => open = document_name(line).map(|name| (name, at + line.len())),
+            None => open = here_document_end(line).map(|name| (name, at + line.len())),
         }
         at += line.len();
     }
     // A here-document that never ends extends to the end of the script.
     if let Some((_, start)) = open {
-        push(text, Span::new(start, text.len()), "a text that the script writes", found);
+        push_if_long(text, Span::new(start, text.len()), "a text that the script writes", found);
     }
 }
 
 /// Finds multi-line values of variables.
-fn long_values(text: &str, found: &mut Vec<HiddenText>) {
+fn find_long_values(text: &str, found: &mut Vec<HiddenText>) {
     for mark in ["='", "=\""] {
         for (at, _) in text.match_indices(mark) {
             let start = at + mark.len();
             let Some(len) = text[start..].find(&mark[1..]) else { continue };
             if text[start..start + len].contains('\n') && len < MAX_VALUE_BYTES {
                 let span = Span::new(start, start + len);
-                push(text, span, "a text that the script writes", found);
+                push_if_long(text, span, "a text that the script writes", found);
             }
         }
     }
 }
 
 /// Returns the end mark of a here-document that begins on a line.
-fn document_name(line: &str) -> Option<&str> {
+fn here_document_end(line: &str) -> Option<&str> {
     let (before, rest) = line.split_once("<<")?;
     let number = before.trim_end().ends_with(|c: char| c.is_ascii_digit() || c == ')');
     let rest = rest.trim_start_matches(['-', '~', ' ']).trim_start_matches(['\'', '"', '\\']);
@@ -291,7 +306,7 @@ fn document_name(line: &str) -> Option<&str> {
 
 /// Returns the ranges of texts between two marks, found in one pass. With `to_end`, an unclosed
 /// text extends to the end.
-fn enclosed(text: &str, open: &str, close: &str, to_end: bool) -> Vec<(usize, usize)> {
+fn find_enclosed(text: &str, open: &str, close: &str, to_end: bool) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     let mut at = 0;
     while let Some(start) = text[at..].find(open).map(|start| at + start) {
@@ -307,7 +322,7 @@ fn enclosed(text: &str, open: &str, close: &str, to_end: bool) -> Vec<(usize, us
 }
 
 /// Finds long strings and cells of data files.
-fn strings(text: &str, found: &mut Vec<HiddenText>) {
+fn find_strings(text: &str, found: &mut Vec<HiddenText>) {
     let (mut at, mut done) = (0, 0);
     for line in text.split_inclusive('\n') {
         if at >= done && line.split_whitespace().count() >= 8 {
@@ -319,7 +334,7 @@ fn strings(text: &str, found: &mut Vec<HiddenText>) {
                 }
                 end += next.len();
             }
-            push(text, Span::new(at, end), "a value of a data file", found);
+            push_if_long(text, Span::new(at, end), "a value of a data file", found);
             done = end;
         }
         at += line.len();

@@ -2,14 +2,14 @@
 
 use crate::{Confidence, Severity};
 use crate::{
-    act::{Act, Taint},
+    action::{Action, Taint},
     context::{Context, FindingDraft},
     fragment::Role,
 };
 
-use super::exfiltration::is_somebody;
+use super::exfiltration::is_unknown_host;
 
-/// Promises about what the user hands over.
+/// Promises that user data stays local.
 const PROMISES: [&str; 26] = [
     "never leave your",
     "never leaves your",
@@ -39,8 +39,8 @@ const PROMISES: [&str; 26] = [
     "processed on the local machine",
 ];
 
-/// Promises that say so only where a skill tells what it is for.
-const SHORT: [&str; 8] = [
+/// Short promises, which count only in the description.
+const SHORT_PROMISES: [&str; 8] = [
     "runs locally",
     "run locally",
     "processed locally",
@@ -51,11 +51,11 @@ const SHORT: [&str; 8] = [
     "local-only",
 ];
 
-/// Whether it is told that what users hand over stays with them.
-pub(super) fn promises(context: &Context<'_>) -> bool {
+/// Whether the skill promises that user data stays on the machine.
+pub(super) fn promises_local_data(context: &Context<'_>) -> bool {
     let Some(reading) = context.reading.as_ref() else { return false };
     let description = reading.skill.description.to_lowercase();
-    if SHORT.iter().chain(&PROMISES).any(|promise| description.contains(promise)) {
+    if SHORT_PROMISES.iter().chain(&PROMISES).any(|promise| description.contains(promise)) {
         return true;
     }
     let own = context.fragments.iter().filter(|analyzed| {
@@ -67,12 +67,12 @@ pub(super) fn promises(context: &Context<'_>) -> bool {
         .any(|text| PROMISES.iter().any(|promise| text.contains(promise)))
 }
 
-/// What breaks such a promise: files go to somebody. Asking for something is no harm.
-pub(super) fn broken(act: &Act) -> Option<FindingDraft> {
-    let Act::Network { to, sends, .. } = act else { return None };
+/// Returns a finding if the action sends files. A request without files does not break the promise.
+pub(super) fn breaks_promise(action: &Action) -> Option<FindingDraft> {
+    let Action::Connects { to, sends, .. } = action else { return None };
     let carries =
         matches!(sends, Taint { read: true, .. }) || sends.files || sends.private.is_some();
-    (carries && is_somebody(to)).then(|| {
+    (carries && is_unknown_host(to)).then(|| {
         let message = "the skill claims that no data leaves the machine, but the code sends files";
         FindingDraft::new(Severity::High, Confidence::Medium, message)
     })

@@ -8,10 +8,10 @@ use savoir_skill::{
 
 use crate::{
     Confidence, Severity,
-    act::Act,
+    action::Action,
     context::{Context, FindingDraft},
     fragment::{Role, TextFragment},
-    host::{HostReputation, host, reputation},
+    host::{HostReputation, host_of_url, reputation},
     rule::rule,
 };
 
@@ -79,8 +79,8 @@ rule! {
     UNDECLARED_NETWORK = "undeclared-network", High, run undeclared_network
 }
 
-/// What the skill declares, if its dialect grants nothing without a word.
-fn declared(context: &Context<'_>) -> Option<Vec<Permission>> {
+/// Returns the declared permissions, if the dialect grants nothing by default.
+fn declared_permissions(context: &Context<'_>) -> Option<Vec<Permission>> {
     let skill = &context.reading.as_ref()?.skill;
     (skill.dialect.running().files == DefaultFileAccess::Nothing).then(|| {
         let mut permissions = skill.permissions.clone();
@@ -92,8 +92,8 @@ fn declared(context: &Context<'_>) -> Option<Vec<Permission>> {
     })
 }
 
-/// Whether a piece is a program of the skill, and not an example in a text.
-fn runs(fragment: &TextFragment<'_>) -> bool {
+/// Whether a fragment is a program of the skill, not an example in a text.
+fn is_program(fragment: &TextFragment<'_>) -> bool {
     fragment.role == Role::Script && !fragment.is_shown_in_document
 }
 
@@ -102,13 +102,13 @@ fn grants(declared: &[Permission], domain: Domain) -> impl Iterator<Item = &Perm
 }
 
 fn undeclared_network(context: &mut Context<'_>) {
-    let Some(declared) = declared(context) else { return offline(context) };
-    context.each_act(&UNDECLARED_NETWORK, |fragment, act, _| {
-        let Act::Network { to, .. } = act else { return None };
-        if !runs(fragment) || reputation(to) == HostReputation::Local {
+    let Some(declared) = declared_permissions(context) else { return check_offline_claim(context) };
+    context.for_each_action(&UNDECLARED_NETWORK, |fragment, action, _| {
+        let Action::Connects { to, .. } = action else { return None };
+        if !is_program(fragment) || reputation(to) == HostReputation::Local {
             return None;
         }
-        let scoped = host(to).filter(|host| !host.contains(['{', '$']));
+        let scoped = host_of_url(to).filter(|host| !host.contains(['{', '$']));
         let granted = grants(&declared, Domain::Network).any(|one| match &scoped {
             Some(host) => one.covers(&Permission {
                 domain: Domain::Network,
@@ -128,8 +128,8 @@ fn undeclared_network(context: &mut Context<'_>) {
     });
 }
 
-/// A skill that says it stays offline, in a dialect without permissions.
-fn offline(context: &mut Context<'_>) {
+/// Reports a skill that claims to work offline, in a dialect without permissions.
+fn check_offline_claim(context: &mut Context<'_>) {
     let description = context
         .reading
         .as_ref()
@@ -147,16 +147,18 @@ fn offline(context: &mut Context<'_>) {
         "entirely local",
     ];
     if !claims.iter().any(|claim| description.contains(claim)) {
-        if super::claims::promises(context) {
-            context.each_act(&UNDECLARED_NETWORK, |fragment, act, _| {
-                runs(fragment).then(|| super::claims::broken(act)).flatten()
+        if super::privacy_claims::promises_local_data(context) {
+            context.for_each_action(&UNDECLARED_NETWORK, |fragment, action, _| {
+                is_program(fragment)
+                    .then(|| super::privacy_claims::breaks_promise(action))
+                    .flatten()
             });
         }
         return;
     }
-    context.each_act(&UNDECLARED_NETWORK, |fragment, act, _| {
-        let Act::Network { to, .. } = act else { return None };
-        (runs(fragment) && reputation(to) != HostReputation::Local).then(|| {
+    context.for_each_action(&UNDECLARED_NETWORK, |fragment, action, _| {
+        let Action::Connects { to, .. } = action else { return None };
+        (is_program(fragment) && reputation(to) != HostReputation::Local).then(|| {
             FindingDraft::new(
                 Severity::High,
                 Confidence::Medium,
@@ -230,11 +232,11 @@ rule! {
 }
 
 fn undeclared_program(context: &mut Context<'_>) {
-    let Some(declared) = declared(context) else { return };
-    context.each_act(&UNDECLARED_PROGRAM, |fragment, act, _| {
-        let Act::Program(name) = act else { return None };
+    let Some(declared) = declared_permissions(context) else { return };
+    context.for_each_action(&UNDECLARED_PROGRAM, |fragment, action, _| {
+        let Action::StartsProgram(name) = action else { return None };
         // A shell script is started as a whole; what it uses is granted or missed when it runs.
-        if !runs(fragment)
+        if !is_program(fragment)
             || fragment.depth == 0 && fragment.language == crate::fragment::Language::Shell
         {
             return None;
@@ -314,16 +316,20 @@ rule! {
 }
 
 fn undeclared_files(context: &mut Context<'_>) {
-    let Some(declared) = declared(context) else { return };
-    context.each_act(&UNDECLARED_FILES, |fragment, act, _| {
-        let (path, level, verb) = match act {
-            Act::Reads(path) => (path, Level::Read, "reads"),
-            Act::Writes { path, .. } => (path, Level::Write, "writes"),
+    let Some(declared) = declared_permissions(context) else { return };
+    context.for_each_action(&UNDECLARED_FILES, |fragment, action, _| {
+        let (path, level, verb) = match action {
+            Action::ReadsFile(path) => (path, Level::Read, "reads"),
+            Action::WritesFile { path, .. } => (path, Level::Write, "writes"),
             _ => return None,
         };
         // Only what lies outside for certain.
         let outside = path.starts_with('/') || path.starts_with("~/");
-        if !runs(fragment) || !outside || path.starts_with("/tmp") || path.contains(['{', '$']) {
+        if !is_program(fragment)
+            || !outside
+            || path.starts_with("/tmp")
+            || path.contains(['{', '$'])
+        {
             return None;
         }
         let wanted = Permission { domain: Domain::Filesystem, level, scope: Some(path.clone()) };
@@ -398,22 +404,25 @@ rule! {
 }
 
 fn unused_permission(context: &mut Context<'_>) {
-    let Some(declared) = declared(context) else { return };
-    let code = context.fragments.iter().filter(|analyzed| runs(&analyzed.fragment)).count();
+    let Some(declared) = declared_permissions(context) else { return };
+    let code = context.fragments.iter().filter(|analyzed| is_program(&analyzed.fragment)).count();
     if code == 0 {
         return;
     }
-    let any = |wanted: fn(&Act) -> bool| {
-        let parts = context.fragments.iter().filter(|analyzed| runs(&analyzed.fragment));
-        parts.flat_map(|analyzed| &analyzed.acts.located).any(|seen| wanted(&seen.act))
+    let any = |wanted: fn(&Action) -> bool| {
+        let parts = context.fragments.iter().filter(|analyzed| is_program(&analyzed.fragment));
+        parts.flat_map(|analyzed| &analyzed.actions.located).any(|seen| wanted(&seen.action))
     };
-    let network = any(|act| {
+    let network = any(|action| {
         matches!(
-            act,
-            Act::Network { .. } | Act::Executes(_) | Act::Program(_) | Act::Installs { .. }
+            action,
+            Action::Connects { .. }
+                | Action::ExecutesCode(_)
+                | Action::StartsProgram(_)
+                | Action::InstallsPackage { .. }
         )
     });
-    let shell = any(|act| matches!(act, Act::Program(_)));
+    let shell = any(|action| matches!(action, Action::StartsProgram(_)));
     let mut unused: Vec<String> = Vec::new();
     for one in &declared {
         let used = match one.domain {
@@ -425,7 +434,7 @@ fn unused_permission(context: &mut Context<'_>) {
             unused.push(one.to_string());
         }
     }
-    context.each_piece(&UNUSED_PERMISSION, |fragment| {
+    context.for_each_fragment(&UNUSED_PERMISSION, |fragment| {
         if fragment.role != Role::Instructions || fragment.depth > 0 {
             return Vec::new();
         }

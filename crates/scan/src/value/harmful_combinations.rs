@@ -2,12 +2,12 @@
 
 use savoir_skill::Span;
 
-use crate::act::{Act, Acts};
+use crate::action::{Action, Actions};
 
 /// Calls of a program that are harmless alone and harmful in combination.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a thing of its own that was seen")]
-pub(crate) struct Harm {
+pub(crate) struct HarmfulCalls {
     /// The program walks through folders, and it encrypts data.
     pub(crate) walks: bool,
     pub(crate) encrypts: bool,
@@ -22,18 +22,20 @@ pub(crate) struct Harm {
     pub(crate) copies: Option<Span>,
 }
 
-impl Harm {
-    /// Records an act for each harmful combination of calls.
-    pub(crate) fn report(&self, acts: &mut Acts) {
+impl HarmfulCalls {
+    /// Records an action for each harmful combination of calls.
+    pub(crate) fn report(&self, actions: &mut Actions) {
         if let Some(span) = self.deletes.filter(|_| self.walks && self.encrypts) {
-            acts.push(Act::Deletes("the user's files after encrypting them".into()), span);
+            actions
+                .push(Action::DestroysData("the user's files after encrypting them".into()), span);
         }
         let spoils = self.walks && (self.encrypts || self.noise);
         if let Some(span) = self.overwrites.filter(|_| spoils) {
-            acts.push(Act::Deletes("the user's files by writing over them".into()), span);
+            actions
+                .push(Action::DestroysData("the user's files by writing over them".into()), span);
         }
         if let Some(span) = self.copies.filter(|_| self.pastes && self.matches) {
-            acts.push(Act::Obscures("the clipboard content of the user is replaced"), span);
+            actions.push(Action::Obfuscates("the clipboard content of the user is replaced"), span);
         }
     }
 }

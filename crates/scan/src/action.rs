@@ -1,7 +1,7 @@
-//! Defines acts: the actions that the scanner finds in code, in one form for all languages.
+//! Defines actions: the actions that the scanner finds in code, in one form for all languages.
 //!
-//! The readers for shell, Python, JavaScript and PowerShell fill [`Acts`], and the rules match on
-//! [`Act`]. A [`Taint`] records which sensitive data a value contains and where the value came
+//! The readers for shell, Python, JavaScript and PowerShell fill [`Actions`], and the rules match on
+//! [`Action`]. A [`Taint`] records which sensitive data a value contains and where the value came
 //! from, so that a rule can see, for example, that a request sends the contents of a credential
 //! file.
 
@@ -74,7 +74,7 @@ impl Taint {
 
 pub(super) const AGENT_PROMPTS: &str = "the agent's permission prompts";
 
-/// Names of the cloud account protections that an [`Act::Unprotects`] can switch off.
+/// Names of the cloud account protections that an [`Action::DisablesProtection`] can switch off.
 pub(super) const CLOUD_AUDIT_LOG: &str = "the audit log of a cloud account";
 pub(super) const CLOUD_MONITORING: &str = "the monitoring of a cloud account";
 pub(super) const CLOUD_BACKUPS: &str = "the backups of a cloud account";
@@ -93,50 +93,50 @@ pub(super) enum CodeOrigin {
 
 /// One action of the code, such as a network request or a file write.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Act {
+pub(super) enum Action {
     /// Connects to the host `to`; `sends` is the data sent, `log_in` names the secrets that only
     /// authenticate the sender.
-    Network { to: String, sends: Taint, log_in: Vec<String> },
+    Connects { to: String, sends: Taint, log_in: Vec<String> },
     /// Executes code that is not in the file.
-    Executes(CodeOrigin),
+    ExecutesCode(CodeOrigin),
     /// Reads credentials of this kind.
-    Secret(&'static str),
+    ReadsCredentials(&'static str),
     /// Mentions credentials of this kind without reading them.
-    Names(&'static str),
+    MentionsCredentials(&'static str),
     /// Asks a person for a secret.
-    Asks(&'static str),
+    AsksForSecret(&'static str),
     /// Starts a program.
-    Program(String),
+    StartsProgram(String),
     /// Writes a file; `text` is the part of the content that is known.
-    Writes { path: String, text: String },
+    WritesFile { path: String, text: String },
     /// Reads a file.
-    Reads(String),
+    ReadsFile(String),
     /// Destroys data: everything below this path, or the data that this text describes.
-    Deletes(String),
+    DestroysData(String),
     /// Gives a remote host a shell on this machine.
     ReverseShell,
     /// Installs a package with a package manager.
-    Installs { manager: &'static str, package: String },
+    InstallsPackage { manager: &'static str, package: String },
     /// Uses a package index other than the default one.
-    Index(String),
+    UsesPackageIndex(String),
     /// Arranges for code to start again later, for example with cron.
     Persists(&'static str),
     /// Switches off a protection of the system or of a cloud account.
-    Unprotects(&'static str),
+    DisablesProtection(&'static str),
     /// Unpacks an archive that has a password.
-    Unlocks,
+    UnpacksLockedArchive,
     /// Mines cryptocurrency.
-    Mines,
+    MinesCryptocurrency,
     /// Hides its behavior, for example which function it calls.
-    Obscures(&'static str),
+    Obfuscates(&'static str),
     /// Allows access to the machine from outside, for example with a new account.
-    Opens(&'static str),
+    OpensRemoteAccess(&'static str),
 }
 
-/// An act and its position in a fragment (one piece of code or text that the scanner reads).
+/// An action and its position in a fragment (one piece of code or text that the scanner reads).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct LocatedAct {
-    pub(super) act: Act,
+pub(super) struct LocatedAction {
+    pub(super) action: Action,
     pub(super) span: Span,
 }
 
@@ -151,19 +151,19 @@ pub(super) struct EmbeddedCode {
     pub(super) span: Span,
 }
 
-/// All acts and all embedded code of one fragment.
+/// All actions and all embedded code of one fragment.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Acts {
-    pub(super) located: Vec<LocatedAct>,
+pub(super) struct Actions {
+    pub(super) located: Vec<LocatedAction>,
     pub(super) embedded: Vec<EmbeddedCode>,
     /// Whether a limit was reached, so that part of the code was not read.
     pub(super) is_cut: bool,
 }
 
-impl Acts {
-    pub(super) fn push(&mut self, act: Act, span: Span) {
-        let seen = LocatedAct { act, span };
-        // Duplicates are close to each other, so comparing with the last 64 acts is enough.
+impl Actions {
+    pub(super) fn push(&mut self, action: Action, span: Span) {
+        let seen = LocatedAction { action, span };
+        // Duplicates are close to each other, so comparing with the last 64 actions is enough.
         if !self.located.iter().rev().take(64).any(|known| *known == seen) {
             self.located.push(seen);
         }

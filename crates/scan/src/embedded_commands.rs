@@ -4,12 +4,12 @@
 use savoir_skill::Span;
 
 use super::{
-    act::{Act, Acts, CodeOrigin, Taint},
+    action::{Action, Actions, CodeOrigin, Taint},
     host, sensitive_path,
 };
 
 /// Substrings that indicate that a string is a command.
-const MARKS: [&str; 22] = [
+const COMMAND_MARKERS: [&str; 22] = [
     "find $HOME",
     "find ~",
     "curl ",
@@ -35,20 +35,20 @@ const MARKS: [&str; 22] = [
 ];
 
 /// Returns the commands in a text, with their positions.
-pub(super) fn commands(text: &str) -> Vec<(String, Span)> {
+pub(super) fn find_commands(text: &str) -> Vec<(String, Span)> {
     let mut found = Vec::new();
     let mut at = 0;
     for line in logical_lines(text) {
-        if MARKS.iter().any(|mark| line.contains(mark)) {
-            let strings = strings(line);
+        if COMMAND_MARKERS.iter().any(|mark| line.contains(mark)) {
+            let strings = quoted_strings(line);
             let mut commands: Vec<(String, Span)> = strings
                 .into_iter()
-                .filter(|(text, _)| MARKS.iter().any(|mark| text.contains(mark)))
+                .filter(|(text, _)| COMMAND_MARKERS.iter().any(|mark| text.contains(mark)))
                 .map(|(text, span)| (text, Span::new(at + span.start, at + span.end)))
                 .collect();
             if commands.is_empty() {
                 let span = Span::new(at, at + line.trim_end().len());
-                commands.push((after_key(line).to_owned(), span));
+                commands.push((command_after_key(line).to_owned(), span));
             }
             found.append(&mut commands);
         }
@@ -75,7 +75,7 @@ fn logical_lines(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Returns the quoted strings on a line, without escapes.
-fn strings(line: &str) -> Vec<(String, Span)> {
+fn quoted_strings(line: &str) -> Vec<(String, Span)> {
     let mut found = Vec::new();
     let mut chars = line.char_indices();
     while let Some((open, quote)) = chars.next() {
@@ -102,7 +102,7 @@ fn strings(line: &str) -> Vec<(String, Span)> {
 }
 
 /// Returns the command of `run: command`, `- command` or `RUN command`.
-fn after_key(line: &str) -> &str {
+fn command_after_key(line: &str) -> &str {
     let line = line.trim().trim_start_matches("- ");
     let (key, rest) = line.split_once([' ', '=']).unwrap_or((line, ""));
     let is_key =
@@ -111,7 +111,7 @@ fn after_key(line: &str) -> &str {
 }
 
 /// Calls that make requests or start programs, in languages that are not parsed.
-const REQUESTS: [&str; 44] = [
+const REQUEST_CALLS: [&str; 44] = [
     "\"curl\"",
     "\"wget\"",
     "http.Get(",
@@ -158,7 +158,7 @@ const REQUESTS: [&str; 44] = [
     "Dio()",
 ];
 /// Calls that open a socket.
-const SOCKETS: [&str; 6] = [
+const SOCKET_CALLS: [&str; 6] = [
     "net.Dial(",
     "TcpStream::connect(",
     "TCPSocket.new",
@@ -166,7 +166,7 @@ const SOCKETS: [&str; 6] = [
     "fsockopen(",
     "IO::Socket::INET",
 ];
-const STARTS: [&str; 10] = [
+const PROGRAM_START_CALLS: [&str; 10] = [
     "exec.Command(",
     "Command::new(",
     "ProcessBuilder(",
@@ -178,7 +178,7 @@ const STARTS: [&str; 10] = [
     "Kernel.exec(",
     "spawn(",
 ];
-const VARIABLES: [&str; 8] = [
+const VARIABLE_READS: [&str; 8] = [
     "Getenv(\"",
     "env::var(\"",
     "getenv(\"",
@@ -189,54 +189,58 @@ const VARIABLES: [&str; 8] = [
     "GetEnvironmentVariable(\"",
 ];
 
-/// Records the acts of a program in a language that is not parsed, based on its strings and the
+/// Records the actions of a program in a language that is not parsed, based on its strings and the
 /// calls next to them.
-pub(super) fn other_acts(text: &str, acts: &mut Acts) {
-    let request = REQUESTS.iter().find_map(|mark| text.find(mark));
-    let urls: Vec<(usize, &str)> = host::urls(text);
-    let tokens: Vec<String> = VARIABLES.iter().flat_map(|mark| named_after(text, mark)).collect();
+pub(super) fn record_actions_of_unparsed_code(text: &str, actions: &mut Actions) {
+    let request = REQUEST_CALLS.iter().find_map(|mark| text.find(mark));
+    let urls: Vec<(usize, &str)> = host::find_urls(text);
+    let tokens: Vec<String> =
+        VARIABLE_READS.iter().flat_map(|mark| arguments_after(text, mark)).collect();
     for (at, url) in urls.iter().filter(|_| request.is_some()) {
         let log_in = tokens.clone();
         let to = (*url).to_owned();
-        acts.push(
-            Act::Network { to, sends: Taint::default(), log_in },
+        actions.push(
+            Action::Connects { to, sends: Taint::default(), log_in },
             Span::new(*at, at + url.len()),
         );
     }
     if let (Some(at), true) = (request, urls.is_empty()) {
         // The address is assembled or defined elsewhere.
         let to = String::new();
-        acts.push(
-            Act::Network { to, sends: Taint::default(), log_in: tokens },
+        actions.push(
+            Action::Connects { to, sends: Taint::default(), log_in: tokens },
             Span::new(at, at + 4),
         );
     }
     for line in text.lines().filter(|line| line.contains(['"', '\'', '`'])) {
-        let words = strings(line);
+        let words = quoted_strings(line);
         let named = words.iter().find_map(|(word, _)| sensitive_path::credential_at(word));
-        if let Some(what) = named.or_else(|| joined_place(&words)) {
+        if let Some(what) = named.or_else(|| joined_credential_path(&words)) {
             let at = line.as_ptr() as usize - text.as_ptr() as usize;
-            acts.push(Act::Names(what), Span::new(at, at + line.len()));
+            actions.push(Action::MentionsCredentials(what), Span::new(at, at + line.len()));
         }
     }
     let executable = ["\"+x\"", "set_permissions", "0o755", "Chmod("];
     let executable = executable.iter().any(|mark| text.contains(mark));
-    let started = STARTS.iter().find_map(|mark| {
+    let started = PROGRAM_START_CALLS.iter().find_map(|mark| {
         let found = text.match_indices(mark).map(|(at, _)| at);
         found.into_iter().find(|at| is_computed(&text[at + mark.len()..], executable))
     });
-    let socket = SOCKETS.iter().any(|mark| text.contains(mark));
+    let socket = SOCKET_CALLS.iter().any(|mark| text.contains(mark));
     if let (true, Some(at)) = (socket && urls.is_empty(), started) {
-        acts.push(Act::ReverseShell, Span::new(at, at + 4));
+        actions.push(Action::ReverseShell, Span::new(at, at + 4));
     }
     if let (Some(_), Some(at), Some((_, url))) = (request, started, urls.first()) {
-        acts.push(Act::Executes(CodeOrigin::Fetched((*url).to_owned())), Span::new(at, at + 8));
+        actions.push(
+            Action::ExecutesCode(CodeOrigin::Fetched((*url).to_owned())),
+            Span::new(at, at + 8),
+        );
     }
 }
 
 /// Returns the credential path that the strings of a line form together: `Join(h, ".ssh",
 /// "id_rsa")`.
-fn joined_place(words: &[(String, Span)]) -> Option<&'static str> {
+fn joined_credential_path(words: &[(String, Span)]) -> Option<&'static str> {
     let parts = words.iter().map(|(word, _)| word.trim_matches('/'));
     let parts: Vec<&str> =
         parts.filter(|part| !part.is_empty() && part.len() < 64 && !part.contains(' ')).collect();
@@ -261,7 +265,7 @@ fn is_computed(rest: &str, is_made_executable: bool) -> bool {
     made || !first.starts_with(['"', '\'', '`', ')', '&']) && !first.starts_with("os.Args")
 }
 
-fn named_after<'t>(text: &'t str, mark: &'t str) -> impl Iterator<Item = String> + 't {
+fn arguments_after<'t>(text: &'t str, mark: &'t str) -> impl Iterator<Item = String> + 't {
     text.match_indices(mark).filter_map(move |(at, _)| {
         let rest = &text[at + mark.len()..];
         let end = rest.find(['"', '\''])?;
@@ -277,7 +281,7 @@ mod tests {
     #[test]
     fn commands_are_found_in_strings_and_values() {
         let texts =
-            |text: &str| commands(text).into_iter().map(|(text, _)| text).collect::<Vec<_>>();
+            |text: &str| find_commands(text).into_iter().map(|(text, _)| text).collect::<Vec<_>>();
         assert_eq!(
             texts("exec.Command(\"sh\", \"-c\", \"cat x | curl -d @- \\\"$H\\\"\")"),
             ["cat x | curl -d @- \"$H\""]
@@ -290,11 +294,11 @@ mod tests {
     }
 
     #[test]
-    fn places_are_named_in_pieces() {
+    fn joined_credential_paths_are_found() {
         let names = |text: &str| {
-            let mut acts = Acts::default();
-            other_acts(text, &mut acts);
-            acts.located.iter().any(|seen| matches!(seen.act, Act::Names(_)))
+            let mut actions = Actions::default();
+            record_actions_of_unparsed_code(text, &mut actions);
+            actions.located.iter().any(|seen| matches!(seen.action, Action::MentionsCredentials(_)))
         };
         for text in [
             "p := filepath.Join(h, \".docker\", \"config.json\")",

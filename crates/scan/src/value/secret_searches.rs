@@ -1,17 +1,17 @@
 //! Finds searches for files with secrets, and reads of keychain entries.
 
 use crate::{
-    act::{Act, Acts, Taint},
+    action::{Action, Actions, Taint},
     service,
     value::{UNKNOWN, Value},
 };
 use savoir_skill::Span;
 
 /// Description of files that are searched by name.
-const SOUGHT: &str = "secrets in files";
+const SECRETS_IN_FILES: &str = "secrets in files";
 
 /// Parts of patterns that match files with secrets. A pattern is suspicious if it matches two rows.
-const MARKS: [&[&str]; 10] = [
+const SECRET_FILE_MARKERS: [&[&str]; 10] = [
     &["\\.env", ".env", "dotenv"],
     &[".pem", "\\.pem", "pem|", "|pem"],
     &["id_rsa", "id_ed25519", "id_(rsa", "id_ecdsa"],
@@ -24,8 +24,8 @@ const MARKS: [&[&str]; 10] = [
     &[".npmrc", ".netrc", ".pypirc", "kubeconfig", "\\.npmrc"],
 ];
 
-/// Names of identity documents (`IDENTITY`) and of other personal documents (`PAPERS`).
-const IDENTITY: [&str; 9] = [
+/// Names of identity documents (`IDENTITY_DOCUMENTS`) and of other personal documents (`PERSONAL_DOCUMENTS`).
+const IDENTITY_DOCUMENTS: [&str; 9] = [
     "passport",
     "pass(port",
     "passw",
@@ -36,7 +36,7 @@ const IDENTITY: [&str; 9] = [
     "license",
     "ausweis",
 ];
-const PAPERS: [&str; 16] = [
+const PERSONAL_DOCUMENTS: [&str; 16] = [
     "tax",
     "bank",
     "salary",
@@ -56,40 +56,48 @@ const PAPERS: [&str; 16] = [
 ];
 
 /// Whether a pattern searches for identity and other personal documents by file name.
-fn seeks_papers(pattern: &str) -> bool {
+fn searches_personal_documents(pattern: &str) -> bool {
     let lower = pattern.to_lowercase();
     let count = |row: &[&str]| row.iter().filter(|mark| lower.contains(**mark)).count();
-    pattern.contains('|') && !pattern.contains(' ') && count(&IDENTITY) > 0 && count(&PAPERS) > 1
+    pattern.contains('|')
+        && !pattern.contains(' ')
+        && count(&IDENTITY_DOCUMENTS) > 0
+        && count(&PERSONAL_DOCUMENTS) > 1
 }
 
-fn marks(text: &str) -> usize {
+fn count_marker_rows(text: &str) -> usize {
     let lower = text.to_lowercase();
-    MARKS.iter().filter(|row| row.iter().any(|mark| lower.contains(mark))).count()
+    SECRET_FILE_MARKERS.iter().filter(|row| row.iter().any(|mark| lower.contains(mark))).count()
 }
 
 /// Returns the kind of secret files that a regular expression or a glob searches for.
-pub(crate) fn sought(pattern: &str) -> Option<&'static str> {
-    if seeks_papers(pattern) {
+pub(crate) fn searched_secrets(pattern: &str) -> Option<&'static str> {
+    if searches_personal_documents(pattern) {
         return Some("personal papers");
     }
     let alternatives = pattern.contains(['|', ',']) && !pattern.contains(' ');
-    (alternatives && pattern.contains(['.', '*', '$']) && marks(pattern) > 1).then_some(SOUGHT)
+    (alternatives && pattern.contains(['.', '*', '$']) && count_marker_rows(pattern) > 1)
+        .then_some(SECRETS_IN_FILES)
 }
 
 /// Records a list that mostly contains names or extensions of files with secrets.
-pub(crate) fn sought_names(list: &Value, span: Span, acts: &mut Acts) {
+pub(crate) fn record_secret_name_list(list: &Value, span: Span, actions: &mut Actions) {
     if list.items.len() < 2 || list.items.len() > 40 {
         return;
     }
     let texts = || list.items.iter().filter_map(Value::known);
-    let names = texts().filter(|text| text.len() < 40 && !text.contains(' ') && marks(text) > 0);
+    let names = texts()
+        .filter(|text| text.len() < 40 && !text.contains(' ') && count_marker_rows(text) > 0);
     let all = texts().collect::<Vec<_>>().join(",");
     if names.count() * 2 > list.items.len()
-        && marks(&all) > 1
+        && count_marker_rows(&all) > 1
         && all.contains('.')
-        && !acts.located.iter().any(|seen| seen.act == Act::Names(SOUGHT))
+        && !actions
+            .located
+            .iter()
+            .any(|seen| seen.action == Action::MentionsCredentials(SECRETS_IN_FILES))
     {
-        acts.push(Act::Names(SOUGHT), span);
+        actions.push(Action::MentionsCredentials(SECRETS_IN_FILES), span);
     }
 }
 
@@ -104,7 +112,7 @@ pub(crate) fn is_dotenv_path(path: &str) -> bool {
 
 /// Returns the value of a keychain entry. Records a credential access if the entry belongs to
 /// another program; an entry of the program itself only counts as a token.
-pub(crate) fn keychain(service: &Value, span: Span, acts: &mut Acts) -> Value {
+pub(crate) fn read_keychain(service: &Value, span: Span, actions: &mut Actions) -> Value {
     let name = service.text_or_unknown();
     let lower = name.to_lowercase();
     let words = || lower.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| word.len() > 2);
@@ -114,7 +122,7 @@ pub(crate) fn keychain(service: &Value, span: Span, acts: &mut Acts) -> Value {
         || name.contains('.') && !name.contains(UNKNOWN) && !lower.starts_with("com.")
         || words().any(|word| service::is_service_name(&word.to_ascii_uppercase()));
     if foreign {
-        acts.push(Act::Secret("keychains"), span);
+        actions.push(Action::ReadsCredentials("keychains"), span);
         return Value::tainted(Taint::credential("keychains"));
     }
     Value::tainted(Taint { tokens: vec!["an entry of the keychain".into()], ..Taint::default() })
@@ -132,15 +140,16 @@ mod tests {
             "**/{.env,.env.local,*.pem}",
             r"\.(pem|key|kdbx|wallet)$",
         ] {
-            assert!(sought(pattern).is_some(), "{pattern}");
+            assert!(searched_secrets(pattern).is_some(), "{pattern}");
         }
         for pattern in
             [r"\.(jpe?g|png)$", ".env", r"^\w+\.pem$", "a secret, and a password.", r"\.ts$|\.js$"]
         {
-            assert!(sought(pattern).is_none(), "{pattern}");
+            assert!(searched_secrets(pattern).is_none(), "{pattern}");
         }
         assert!(
-            sought("pass(port|word)|tax|bank").is_some() && sought("tax|bank|salary").is_none()
+            searched_secrets("pass(port|word)|tax|bank").is_some()
+                && searched_secrets("tax|bank|salary").is_none()
         );
         assert!(is_dotenv_path("**/.env*") && is_dotenv_path("x/.env.local"));
         assert!(!is_dotenv_path(".env.example") && !is_dotenv_path(".environment"));

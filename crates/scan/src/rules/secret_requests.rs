@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use crate::{
     Confidence, Severity,
-    act::Act,
+    action::Action,
     context::{Context, FindingDraft},
     host,
     passage::{Passage, passages},
@@ -39,23 +39,23 @@ rule! {
     SECRET_SOLICITATION = "secret-solicitation", High, run secret_solicitation
 }
 
-/// How much speaks for a passage that makes something leave.
+/// Scores how likely a passage makes the agent send secrets.
 pub(super) fn leak_score(passage: &Passage<'_>) -> u32 {
-    let quiet = if passage.hides() || passage.dismisses() { 2 } else { 0 };
-    let pressing = u32::from(passage.presses());
+    let quiet = if passage.hides() || passage.says_to_ignore_response() { 2 } else { 0 };
+    let pressing = u32::from(passage.demands_no_questions());
     if passage.destination() == 0 {
         return quiet + pressing;
     }
     // How one gets a key, or logs in with it, is in every guide.
     let secrets = match passage.secrets() {
-        2 if own_key(passage) => 0,
-        2 if passage.is_sign_up() && !passage.says(&["password", "passwords"]) => 0,
+        2 if sends_key_to_its_service(passage) => 0,
+        2 if passage.explains_api_key_sign_up() && !passage.says(&["password", "passwords"]) => 0,
         secrets => secrets,
     };
     // Documents and files are in every skill; what the user said is not.
-    let content = match (passage.is_personal(), passage.is_content()) {
+    let content = match (passage.mentions_conversation(), passage.mentions_user_data()) {
         (true, _) => 2,
-        (false, true) if quiet > 0 || passage.is_nameless() => 2,
+        (false, true) if quiet > 0 || passage.has_anonymous_host() => 2,
         _ => 0,
     };
     // A link that readers can follow is where text comes from, not where it goes.
@@ -69,17 +69,17 @@ pub(super) fn leak_score(passage: &Passage<'_>) -> u32 {
         + both
         + destination
         + sends
-        + u32::from(passage.is_whole())
-        + if passage.encodes() { 2 } else { 0 }
+        + u32::from(passage.asks_for_everything())
+        + if passage.says_to_encode() { 2 } else { 0 }
         + quiet
         + pressing
 }
 
-/// Whether the key that it names belongs to the service whose address stands beside it.
-fn own_key(passage: &Passage<'_>) -> bool {
+/// Whether the mentioned key belongs to the service whose address is next to it.
+fn sends_key_to_its_service(passage: &Passage<'_>) -> bool {
     passage.secret_variable().is_some_and(|variable| {
         let named = |url: &str| {
-            let host = host::host(url).unwrap_or_default();
+            let host = host::host_of_url(url).unwrap_or_default();
             variable.split('_').any(|word| {
                 word.len() > 3 && host.split('.').any(|label| label.eq_ignore_ascii_case(word))
             })
@@ -88,7 +88,7 @@ fn own_key(passage: &Passage<'_>) -> bool {
     })
 }
 
-static ASKS: LazyLock<Phrases> = LazyLock::new(|| {
+static ASKS_FOR: LazyLock<Phrases> = LazyLock::new(|| {
     Phrases::new(&[
         "ask|asks|request|prompt|demand|direct|encourage|urge|persuade|have|let|invite|instruct|tell|get|obtain ~6 user|person|them|owner|customer|human|people|for",
         "user|person|they|customer pastes|enters|types|gives|provides|paste|enter|type|give|provide",
@@ -100,7 +100,7 @@ static ASKS: LazyLock<Phrases> = LazyLock::new(|| {
     ])
 });
 
-static GRAVE: LazyLock<Phrases> = LazyLock::new(|| {
+static GRAVE_SECRETS: LazyLock<Phrases> = LazyLock::new(|| {
     Phrases::new(&[
         "seed|recovery|secret|mnemonic phrase|words|sentence",
         "twelve|24|12 ~2 words|word",
@@ -134,20 +134,21 @@ static GRAVE: LazyLock<Phrases> = LazyLock::new(|| {
 });
 
 fn secret_solicitation(context: &mut Context<'_>) {
-    context.each_act(&SECRET_SOLICITATION, |_, act, _| {
-        let Act::Asks(what) = act else { return None };
+    context.for_each_action(&SECRET_SOLICITATION, |_, action, _| {
+        let Action::AsksForSecret(what) = action else { return None };
         let message = format!("the user is asked for {what}");
         Some(FindingDraft::new(Severity::High, Confidence::Medium, message))
     });
-    context.each_piece(&SECRET_SOLICITATION, |fragment| {
+    context.for_each_fragment(&SECRET_SOLICITATION, |fragment| {
         let Some(prose) = fragment.prose() else { return Vec::new() };
         let mut found = Vec::new();
         let all = passages(&prose.text);
         for (index, passage) in all.iter().enumerate() {
             let next = all.get(index + 1);
-            let message = solicits(passage).or_else(|| {
+            let message = solicits_secret(passage).or_else(|| {
                 let both = passage.with(next?, &prose.text)?;
-                fills_in(passage, next?, &both).or_else(|| packs(passage, next?, &both))
+                fills_url_with_user_data(passage, next?, &both)
+                    .or_else(|| sends_listed_credentials(passage, next?, &both))
             });
             let Some(message) = message else { continue };
             found.push((
@@ -160,7 +161,7 @@ fn secret_solicitation(context: &mut Context<'_>) {
 }
 
 /// An image URL with a placeholder for data: showing the image sends the data.
-fn beacon<'t>(passage: &Passage<'t>) -> Option<&'t str> {
+fn image_with_placeholder<'t>(passage: &Passage<'t>) -> Option<&'t str> {
     let parts = passage.text.split("](").skip(1);
     let mut urls = parts.filter_map(|part| part.split([')', ' ', '\n']).next());
     urls.find(|url| {
@@ -170,47 +171,61 @@ fn beacon<'t>(passage: &Passage<'t>) -> Option<&'t str> {
         let gap = url.split_once('?').is_some_and(|(_, query)| {
             let mut values = query.split('&').filter_map(|pair| pair.split_once('='));
             values.any(|(_, value)| {
-                value.starts_with(['<', '{', '[', '$']) || value.starts_with("...") || is_gap(value)
+                value.starts_with(['<', '{', '[', '$'])
+                    || value.starts_with("...")
+                    || is_placeholder_value(value)
             })
         });
-        image && gap && super::exfiltration::is_somebody(url)
+        image && gap && super::exfiltration::is_unknown_host(url)
     })
 }
 
 /// `DATA`, `ENCODED_TEXT`
-fn is_gap(value: &str) -> bool {
+fn is_placeholder_value(value: &str) -> bool {
     value.len() > 3 && value.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
 }
 
-/// An address with a gap, and a paragraph that says what of the user's goes there.
-fn fills_in(address: &Passage<'_>, filling: &Passage<'_>, both: &Passage<'_>) -> Option<String> {
-    let private = filling.secrets() == 3 || filling.is_personal();
+/// Finds a URL with a placeholder and a paragraph that fills it with user data.
+fn fills_url_with_user_data(
+    address: &Passage<'_>,
+    filling: &Passage<'_>,
+    both: &Passage<'_>,
+) -> Option<String> {
+    let private = filling.secrets() == 3 || filling.mentions_conversation();
     let one_place = address.destination() > 0 && filling.destination() == 0;
-    if !one_place || !private || both.warns() || !(filling.matches(&FILLS) || filling.encodes()) {
+    if !one_place
+        || !private
+        || both.warns()
+        || !(filling.matches(&FILLS_PLACEHOLDER) || filling.says_to_encode())
+    {
         return None;
     }
     let (url, _) = address.links().first()?;
     Some(format!("the text tells the agent to put the user's messages into `{url}`"))
 }
 
-/// A list of credentials, and a paragraph beside it that says where they go.
-fn packs(first: &Passage<'_>, second: &Passage<'_>, both: &Passage<'_>) -> Option<String> {
-    let names = |one: &Passage<'_>| one.credential().is_some() || one.matches(&GRAVE);
+/// Finds a list of credentials and a paragraph next to it that says where to send them.
+fn sends_listed_credentials(
+    first: &Passage<'_>,
+    second: &Passage<'_>,
+    both: &Passage<'_>,
+) -> Option<String> {
+    let names = |one: &Passage<'_>| one.credential().is_some() || one.matches(&GRAVE_SECRETS);
     let takes = |one: &Passage<'_>| one.sends() > 0 && one.address() > 0;
     let apart = names(first) && takes(second) || takes(first) && names(second);
-    let unasked = both.presses()
+    let unasked = both.demands_no_questions()
         || both.hides()
-        || both.dismisses()
-        || both.is_nameless()
+        || both.says_to_ignore_response()
+        || both.has_anonymous_host()
         || both.says(&["public paste", "public gist", "public issue"]);
-    if !apart || !unasked || both.warns() || both.is_sign_up() {
+    if !apart || !unasked || both.warns() || both.explains_api_key_sign_up() {
         return None;
     }
     let (url, _) = both.links().first()?;
     Some(format!("the text tells the agent to collect credentials and send them to `{url}`"))
 }
 
-static FILLS: LazyLock<Phrases> = LazyLock::new(|| {
+static FILLS_PLACEHOLDER: LazyLock<Phrases> = LazyLock::new(|| {
     Phrases::new(&[
         "fill|replace|substitute|set|put|change ~3 with|to|by|into",
         "for|as ~2 use|insert|put|take",
@@ -231,32 +246,34 @@ fn is_quoted(passage: &Passage<'_>, url: &str) -> bool {
 fn lists_secrets(passage: &Passage<'_>) -> bool {
     let mut announced = false;
     passage.sentences().any(|sentence| {
-        let secret = announced && sentence.matches(&GRAVE) && !sentence.says(&["never", "not"]);
-        let asks = sentence.matches(&ASKS) && sentence.asks() && !sentence.is_supposed();
+        let secret =
+            announced && sentence.matches(&GRAVE_SECRETS) && !sentence.says(&["never", "not"]);
+        let asks = sentence.matches(&ASKS_FOR) && sentence.asks() && !sentence.is_conditional();
         announced |= asks && sentence.text.trim_end().ends_with(':');
         secret
     })
 }
 
-/// A window that looks like one of the system or of a company, and asks for a password.
+/// Whether the passage describes a fake dialog of the system or a company that asks for a password.
 fn imitates_dialog(passage: &Passage<'_>) -> bool {
     passage.says(&["password", "passcode", "pin", "credentials"])
-        && (passage.matches(&DIALOG) && passage.matches(&IMITATES) || passage.matches(&REFUSES))
+        && (passage.matches(&DIALOG_WORDS) && passage.matches(&IMITATES_SYSTEM)
+            || passage.matches(&REJECTS_PASSWORD))
         && !passage.warns()
 }
 
-/// The agent calls a password wrong that it cannot check.
-static REFUSES: LazyLock<Phrases> = LazyLock::new(|| {
+/// Phrases that reject a correct password to get it again.
+static REJECTS_PASSWORD: LazyLock<Phrases> = LazyLock::new(|| {
     Phrases::new(&["answer|say|reply|show|print ~3 wrong|incorrect|invalid password|passcode|pin"])
 });
 
-static DIALOG: LazyLock<Phrases> = LazyLock::new(|| {
+static DIALOG_WORDS: LazyLock<Phrases> = LazyLock::new(|| {
     Phrases::new(&[
         "draw|show|display|open|pop|raise|put|present|make|render ~6 window|dialog|dialogue|box|prompt|popup|form|sheet",
     ])
 });
 
-static IMITATES: LazyLock<Phrases> = LazyLock::new(|| {
+static IMITATES_SYSTEM: LazyLock<Phrases> = LazyLock::new(|| {
     Phrases::new(&[
         "reject|refuse|fail ~2 first entry|attempt|try|password|one",
         "incorrect|wrong password ~6 always|again|attempts|twice",
@@ -265,7 +282,7 @@ static IMITATES: LazyLock<Phrases> = LazyLock::new(|| {
     ])
 });
 
-fn solicits(passage: &Passage<'_>) -> Option<String> {
+fn solicits_secret(passage: &Passage<'_>) -> Option<String> {
     if passage.warns() {
         return None;
     }
@@ -277,26 +294,26 @@ fn solicits(passage: &Passage<'_>) -> Option<String> {
         });
         return Some(format!("the text tells the agent to read {what} and send them{to}"));
     }
-    let stranger = passage.secret_variable().filter(|variable| {
-        let stranger = |(url, _): &(&str, _)| {
+    let foreign_secret = passage.secret_variable().filter(|variable| {
+        let foreign_secret = |(url, _): &(&str, _)| {
             service::is_foreign_host(variable, url)
                 && (passage.sends() > 0 || is_quoted(passage, url))
         };
         let own = passage.links().iter().any(|(url, _)| service::is_own_host(variable, url));
-        !own && passage.links().iter().any(stranger)
+        !own && passage.links().iter().any(foreign_secret)
     });
-    if let Some(variable) = stranger {
+    if let Some(variable) = foreign_secret {
         return Some(format!(
             "the text tells the agent to send `{variable}`, which belongs to another service{to}"
         ));
     }
     let asks = passage.sentences().any(|sentence| {
-        sentence.matches(&GRAVE)
-            && sentence.matches(&ASKS)
+        sentence.matches(&GRAVE_SECRETS)
+            && sentence.matches(&ASKS_FOR)
             && sentence.asks()
-            && !sentence.is_supposed()
+            && !sentence.is_conditional()
     });
-    if let Some(url) = beacon(passage) {
+    if let Some(url) = image_with_placeholder(passage) {
         return Some(format!("an image link sends data to `{url}`"));
     }
     (asks || lists_secrets(passage) || imitates_dialog(passage))
