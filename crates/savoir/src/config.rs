@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 pub(crate) use self::serve::{
     ADDRESS, GRACE, LogFormat, LogLevel, Quota, RateLimit, Readers, Registration, ServeLayer,
-    masked,
+    mask_password,
 };
 use crate::error::CommandError;
 
@@ -175,7 +175,7 @@ impl Config {
             for (key, value) in set {
                 let value = match (key.as_str(), value) {
                     ("database" | "storage" | "public-url", Value::String(url)) => {
-                        masked(&url).into()
+                        mask_password(&url).into()
                     }
                     (_, value) => value,
                 };
@@ -202,7 +202,7 @@ impl Config {
     fn note_members(&mut self, table: &str, members: &impl Serialize, origin: &str) {
         if let Ok(Value::Object(members)) = serde_json::to_value(members) {
             for (key, value) in members {
-                let value = value.as_str().map(|text| masked(text).into()).unwrap_or(value);
+                let value = value.as_str().map(|text| mask_password(text).into()).unwrap_or(value);
                 self.note(format!("{table}.{key}"), value, origin);
             }
         }

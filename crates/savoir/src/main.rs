@@ -54,7 +54,7 @@ fn main() -> ExitCode {
     let command = commands::help::command();
     let parsed = command.clone().try_get_matches_from(&args);
     let cli = parsed.and_then(|matches| Cli::from_arg_matches(&matches));
-    let json = json_errors::are_wanted(&args);
+    let json = json_errors::is_json_requested(&args);
     let cli = cli.unwrap_or_else(|mut error| {
         commands::suggest::improve(&mut error, &command, &args);
         if json && error.use_stderr() {

@@ -17,12 +17,12 @@ const FILE: &str = "disabled.json";
 /// Names of disabled skills: everywhere, and in one project.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Disabled {
+pub(crate) struct DisabledInSavoir {
     user: BTreeSet<String>,
     projects: BTreeMap<PathBuf, BTreeSet<String>>,
 }
 
-impl Disabled {
+impl DisabledInSavoir {
     pub(crate) fn read(home: &Home) -> Result<Self, CommandError> {
         let file = home.data().join(FILE);
         let Some(text) = read(&file)? else { return Ok(Self::default()) };
@@ -70,13 +70,13 @@ mod tests {
 
     #[test]
     fn a_project_is_apart_from_the_rest() {
-        let mut disabled = Disabled::default();
+        let mut disabled = DisabledInSavoir::default();
         let here = Some(Path::new("/p"));
         assert!(disabled.disable("pdf", here) && !disabled.disable("pdf", here));
         assert!(disabled.has("pdf", here) && !disabled.has("pdf", None));
         assert!(disabled.disable("mail", None) && disabled.has("mail", here));
         assert!(disabled.enable("pdf", here) && !disabled.enable("pdf", here));
         assert!(disabled.enable("mail", None));
-        assert_eq!(disabled, Disabled::default());
+        assert_eq!(disabled, DisabledInSavoir::default());
     }
 }

@@ -5,18 +5,18 @@ use std::path::{Path, PathBuf};
 use savoir_engine::Home;
 use savoir_package::{Agent, ledger::LedgerEntry};
 
-use super::{Disabled, Switch, switch::Rules};
+use super::{DisableSetting, DisabledInSavoir, switch::DisableRules};
 use crate::{error::CommandError, installed::Installed};
 
 /// The disabled skills of some agents and of Savoir.
 #[derive(Debug)]
-pub(crate) struct Off {
-    agents: Vec<(&'static Agent, Rules)>,
-    own: Disabled,
+pub(crate) struct DisabledSkills {
+    agents: Vec<(&'static Agent, DisableRules)>,
+    own: DisabledInSavoir,
     project: Option<PathBuf>,
 }
 
-impl Off {
+impl DisabledSkills {
     /// Reads the settings of these agents.
     pub(crate) fn read(
         agents: &[&'static Agent],
@@ -26,11 +26,11 @@ impl Off {
         let project = installed.project();
         let root = project.unwrap_or(Path::new("."));
         let rules = |agent: &&'static Agent| {
-            Some((*agent, Switch::of(agent)?.rules(installed.home(), root)))
+            Some((*agent, DisableSetting::of(agent)?.rules(installed.home(), root)))
         };
         Ok(Self {
             agents: agents.iter().filter_map(rules).collect(),
-            own: Disabled::read(home)?,
+            own: DisabledInSavoir::read(home)?,
             project: project.map(Path::to_owned),
         })
     }

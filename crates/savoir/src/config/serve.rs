@@ -407,7 +407,7 @@ fn words(value: &str) -> Vec<String> {
 }
 
 /// A URL without its password.
-pub(crate) fn masked(url: &str) -> String {
+pub(crate) fn mask_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let (main, query) = rest.split_once('?').unwrap_or((rest, ""));
     // A password may contain unencoded slashes; it ends at the last `@`.
@@ -445,7 +445,7 @@ mod tests {
             ("sqlite:///var/lib/x.sqlite", "sqlite:///var/lib/x.sqlite"),
             ("nonsense", "nonsense"),
         ] {
-            assert_eq!(masked(url), shown);
+            assert_eq!(mask_password(url), shown);
         }
     }
 

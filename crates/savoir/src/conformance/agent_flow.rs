@@ -16,10 +16,10 @@ use savoir_skill::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{OperationError, OperationResult, parse_input, report};
+use super::{OperationError, OperationResult, parse_input, parse_result};
 
 #[derive(Deserialize)]
-struct Substitution {
+struct SubstitutionInput {
     template: String,
     #[serde(default)]
     inputs: Value,
@@ -28,7 +28,7 @@ struct Substitution {
 }
 
 #[derive(Deserialize)]
-struct Provided {
+struct ProvidedInputs {
     #[serde(default)]
     inputs: Value,
     #[serde(default)]
@@ -36,12 +36,12 @@ struct Provided {
 }
 
 #[derive(Deserialize)]
-struct Run {
+struct RunInput {
     skill: String,
 }
 
 #[derive(Deserialize)]
-struct Condition {
+struct ConditionInput {
     expr: String,
     #[serde(default)]
     ctx: Map<String, Value>,
@@ -49,7 +49,7 @@ struct Condition {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Mapping {
+struct InputMapping {
     input_mappings: Map<String, Value>,
     #[serde(default, rename = "step_outputs")]
     outputs: Map<String, Value>,
@@ -63,7 +63,7 @@ struct EventInput {
     data: Value,
 }
 
-pub(super) fn answer(op: &str, input: &Value) -> OperationResult {
+pub(super) fn run_operation(op: &str, input: &Value) -> OperationResult {
     Ok(match op {
         "validate_name" => verdict(agent_flow::check_name(&parse_input::<String>(input)?)),
         "normalize_name" => name::normalize(&parse_input::<String>(input)?).into(),
@@ -74,11 +74,11 @@ pub(super) fn answer(op: &str, input: &Value) -> OperationResult {
             Err(refusal) => verdict(Err(refusal)),
         },
         "substitute" => {
-            let Substitution { template, inputs, provided } = parse_input(input)?;
+            let SubstitutionInput { template, inputs, provided } = parse_input(input)?;
             agent_flow::substitute(&template, &input_list(&inputs)?, &provided).into()
         }
         "validate_inputs" => {
-            let Provided { inputs, provided } = parse_input(input)?;
+            let ProvidedInputs { inputs, provided } = parse_input(input)?;
             verdict(agent_flow::check_inputs(&input_list(&inputs)?, &provided))
         }
         "placeholder_validation" => placeholders(&parse_input::<String>(input)?)?,
@@ -89,16 +89,16 @@ pub(super) fn answer(op: &str, input: &Value) -> OperationResult {
             json!([skill, text])
         }
         "llm_args" => {
-            let Run { skill } = parse_input(input)?;
-            let skill = report::reading(&skill, Dialect::AGENT_FLOW)?.skill;
+            let RunInput { skill } = parse_input(input)?;
+            let skill = parse_result::read_skill(&skill, Dialect::AGENT_FLOW)?.skill;
             json!(agent_flow::model_settings(&skill))
         }
         "condition_eval" => {
-            let Condition { expr, ctx } = parse_input(input)?;
+            let ConditionInput { expr, ctx } = parse_input(input)?;
             condition::holds(&expr, &Scope::new("", &ctx, &Map::new())).into()
         }
         "workflow_skill_mapping" => {
-            let Mapping { input_mappings, outputs, variables } = parse_input(input)?;
+            let InputMapping { input_mappings, outputs, variables } = parse_input(input)?;
             let inputs = mapped_inputs(&input_mappings, &Scope::new("", &outputs, &variables));
             inputs.map_err(|error| OperationError::BadInput(error.to_string()))?.into()
         }
@@ -106,9 +106,9 @@ pub(super) fn answer(op: &str, input: &Value) -> OperationResult {
             let EventInput { event, data } = parse_input(input)?;
             event::sse(&event, &data).into()
         }
-        "sse" => events::of_skill(input)?,
-        "workflow" => events::of_workflow(input)?,
-        "http" => http::answer(input)?,
+        "sse" => events::skill_events(input)?,
+        "workflow" => events::workflow_events(input)?,
+        "http" => http::run_http_operation(input)?,
         _ => return Err(OperationError::Unsupported),
     })
 }
@@ -125,7 +125,7 @@ fn verdict(outcome: Result<(), Refusal>) -> Value {
 /// Definitions of inputs, read as they are read in a file. JSON is YAML, too.
 fn input_list(inputs: &Value) -> Result<Vec<Input>, OperationError> {
     let text = format!("---\ninputs: {inputs}\n---\n");
-    Ok(report::reading(&text, Dialect::AGENT_FLOW)?.skill.inputs)
+    Ok(parse_result::read_skill(&text, Dialect::AGENT_FLOW)?.skill.inputs)
 }
 
 fn placeholders(text: &str) -> OperationResult {
@@ -133,6 +133,6 @@ fn placeholders(text: &str) -> OperationResult {
         Ok(content) => content,
         Err(refusal) => return Ok(verdict(Err(refusal))),
     };
-    let inputs = report::reading(text, Dialect::AGENT_FLOW)?.skill.inputs;
+    let inputs = parse_result::read_skill(text, Dialect::AGENT_FLOW)?.skill.inputs;
     Ok(verdict(agent_flow::check_placeholders(&content.body, &inputs)))
 }

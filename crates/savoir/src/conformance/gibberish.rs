@@ -18,10 +18,10 @@ use savoir_skill::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{OperationError, OperationResult, parse_input, report};
+use super::{OperationError, OperationResult, parse_input, parse_result};
 
 #[derive(Deserialize)]
-struct Call {
+struct InterpolateInput {
     command: String,
     #[serde(default)]
     args: Map<String, Value>,
@@ -35,7 +35,7 @@ fn some_tool() -> String {
     "t".to_owned()
 }
 
-pub(super) fn answer(op: &str, input: &Value) -> OperationResult {
+pub(super) fn run_operation(op: &str, input: &Value) -> OperationResult {
     match op {
         "parse" => parse(&parse_input::<String>(input)?),
         "tokenize" => Ok(match command::tokenize(&parse_input::<String>(input)?) {
@@ -49,14 +49,14 @@ pub(super) fn answer(op: &str, input: &Value) -> OperationResult {
 }
 
 #[derive(Deserialize)]
-struct Execution {
+struct ExecutionInput {
     argv: Vec<String>,
     timeout: u32,
     parent_env_names: Option<Vec<String>>,
 }
 
 /// Runs a command as the only tool of a skill named `demo`, in the sandbox.
-fn exec(execution: &Execution) -> OperationResult {
+fn exec(execution: &ExecutionInput) -> OperationResult {
     let unusable = |error: &dyn std::fmt::Display| OperationError::BadInput(error.to_string());
     let folder = tempfile::tempdir().map_err(|error| unusable(&error))?;
     let root = folder.path();
@@ -70,7 +70,7 @@ fn exec(execution: &Execution) -> OperationResult {
     let file = root.join("demo/SKILL.md");
     fs::create_dir(root.join("demo")).map_err(|error| unusable(&error))?;
     fs::write(&file, &text).map_err(|error| unusable(&error))?;
-    let reading = report::reading(&text, Dialect::GIBBERISH)?;
+    let reading = parse_result::read_skill(&text, Dialect::GIBBERISH)?;
     let store = TrustStore::default();
     let loaded_skill = LoadedSkill::new(&reading, &file, file.parent(), Trust::Bundled, &store)
         .map_err(|error| unusable(&error))?;
@@ -89,7 +89,7 @@ fn exec(execution: &Execution) -> OperationResult {
         .and_then(|plan| plan.run(&loaded_skill, &Home::at(&root.join("savoir")), &mut |_| {}));
     Ok(match finished {
         Err(error) => {
-            json!({"ok": false, "error": report::code(&error.code), "message": error.message})
+            json!({"ok": false, "error": parse_result::vector_code(&error.code), "message": error.message})
         }
         Ok(FinishedRun { envelope, .. }) if envelope.code.as_deref() == Some("timeout") => {
             json!({"ok": false, "error": "timeout", "message": envelope.error})
@@ -108,8 +108,8 @@ fn exec(execution: &Execution) -> OperationResult {
 }
 
 fn parse(text: &str) -> OperationResult {
-    let reading = report::reading(text, Dialect::GIBBERISH)?;
-    if let Some(failure) = report::failure(&reading) {
+    let reading = parse_result::read_skill(text, Dialect::GIBBERISH)?;
+    if let Some(failure) = parse_result::first_error(&reading) {
         return Ok(failure);
     }
     let skill = &reading.skill;
@@ -123,7 +123,7 @@ fn parse(text: &str) -> OperationResult {
         "read_only": skill.policy.read_only.unwrap_or(false),
         "always_ask": skill.policy.always_ask.unwrap_or(false),
         "tools": skill.tools.iter().map(tool).collect::<Vec<_>>(),
-        "warnings": report::warnings(&reading),
+        "warnings": parse_result::warning_codes(&reading),
     }))
 }
 
@@ -140,7 +140,7 @@ fn tool(tool: &Tool) -> Value {
     value
 }
 
-fn interpolate(call: Call) -> Value {
+fn interpolate(call: InterpolateInput) -> Value {
     let parameters: Vec<Parameter> = call.parameters.into_iter().map(with_default).collect();
     let template = match CommandTemplate::parse(&call.command) {
         Ok(template) => template,
@@ -166,5 +166,5 @@ fn with_default(mut parameter: Parameter) -> Parameter {
 }
 
 fn failure(code: &str, error: &dyn std::error::Error) -> Value {
-    json!({"ok": false, "error": report::code(code), "message": error.to_string()})
+    json!({"ok": false, "error": parse_result::vector_code(code), "message": error.to_string()})
 }

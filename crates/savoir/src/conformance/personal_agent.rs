@@ -8,10 +8,10 @@ use savoir_skill::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{OperationError, OperationResult, parse_input, report};
+use super::{OperationError, OperationResult, parse_input, parse_result};
 
 #[derive(Deserialize)]
-struct Introduced {
+struct PreambleInput {
     name: String,
     #[serde(default)]
     description: String,
@@ -20,18 +20,18 @@ struct Introduced {
 }
 
 #[derive(Deserialize)]
-struct Idle {
+struct IdleInput {
     #[serde(flatten)]
     standing: CurationInfo,
     idle_days: Vec<u32>,
 }
 
-pub(super) fn answer(op: &str, input: &Value) -> OperationResult {
+pub(super) fn run_operation(op: &str, input: &Value) -> OperationResult {
     match op {
         "allowed_tools" => {
             let text = format!("---\n{}\n---\n", parse_input::<String>(input)?);
-            let reading = report::reading(&text, Dialect::PERSONAL_AGENT)?;
-            if let Some(failure) = report::failure(&reading) {
+            let reading = parse_result::read_skill(&text, Dialect::PERSONAL_AGENT)?;
+            if let Some(failure) = parse_result::first_error(&reading) {
                 return Ok(failure);
             }
             let grants = reading.skill.policy.allowed_tools.unwrap_or_default();
@@ -42,11 +42,11 @@ pub(super) fn answer(op: &str, input: &Value) -> OperationResult {
             Ok(grants.first().map(ToolGrant::normalized).unwrap_or_default().into())
         }
         "preamble" => {
-            let Introduced { name, description, when_to_use } = parse_input(input)?;
+            let PreambleInput { name, description, when_to_use } = parse_input(input)?;
             Ok(personal_agent::preamble_line(&name, &description, when_to_use.as_deref()).into())
         }
         "curator" => {
-            let Idle { standing, idle_days } = parse_input(input)?;
+            let IdleInput { standing, idle_days } = parse_input(input)?;
             let states = idle_days.into_iter().map(|days| standing.after(days));
             Ok(states.map(|state| json!({"state": state, "enabled": state.is_enabled()})).collect())
         }

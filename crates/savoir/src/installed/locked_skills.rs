@@ -16,7 +16,7 @@ pub(crate) struct Locked {
     pub(crate) skill: LockedSkill,
     /// The lockfile.
     pub(crate) file: PathBuf,
-    pub(crate) written: Vec<Written>,
+    pub(crate) written: Vec<InstalledFolder>,
 }
 
 impl Locked {
@@ -27,7 +27,7 @@ impl Locked {
 }
 
 /// Where an agent finds a skill in a lockfile.
-pub(crate) struct Written {
+pub(crate) struct InstalledFolder {
     pub(crate) agent: &'static Agent,
     pub(crate) folder: PathBuf,
     /// The real path, if `folder` contains a symlink.
@@ -47,9 +47,9 @@ impl Home {
         Self { agent, folder, real }
     }
 
-    fn skill(&self, name: &str) -> Written {
+    fn skill(&self, name: &str) -> InstalledFolder {
         let real = self.real.as_ref().map(|real| real.join(name));
-        Written { agent: self.agent, folder: self.folder.join(name), real }
+        InstalledFolder { agent: self.agent, folder: self.folder.join(name), real }
     }
 }
 
@@ -86,7 +86,7 @@ pub(super) fn read(
 /// dialect of an agent differ from it; `Installed::drift` checks those.
 pub(super) fn folders(locked: &[Locked]) -> HashMap<PathBuf, Option<String>> {
     let folders = locked.iter().flat_map(|Locked { skill, written, .. }| {
-        let paths = written.iter().flat_map(Written::paths);
+        let paths = written.iter().flat_map(InstalledFolder::paths);
         paths.map(|folder| (folder.clone(), Some(skill.integrity.clone())))
     });
     folders.collect()
@@ -95,12 +95,16 @@ pub(super) fn folders(locked: &[Locked]) -> HashMap<PathBuf, Option<String>> {
 /// The index in the list of the skill that was written to a folder.
 pub(super) fn by_folder(locked: &[Locked]) -> HashMap<PathBuf, usize> {
     let places = locked.iter().enumerate().flat_map(|(at, skill)| {
-        skill.written.iter().flat_map(Written::paths).map(move |folder| (folder.clone(), at))
+        skill
+            .written
+            .iter()
+            .flat_map(InstalledFolder::paths)
+            .map(move |folder| (folder.clone(), at))
     });
     places.collect()
 }
 
-impl Written {
+impl InstalledFolder {
     pub(super) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
         std::iter::once(&self.folder).chain(&self.real)
     }

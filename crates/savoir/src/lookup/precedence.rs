@@ -12,7 +12,7 @@ use crate::installed::Installed;
 
 /// The skills in order of precedence: the project before the user, skills in a lockfile of Savoir
 /// before others, near folders before those above, agents in use before others.
-pub(crate) fn ordered<'a>(
+pub(crate) fn sort_by_precedence<'a>(
     mut entries: Vec<&'a LedgerEntry>,
     installed: &Installed,
 ) -> Vec<&'a LedgerEntry> {

@@ -1,11 +1,11 @@
-//! `preamble` and `simulate`: what models are told of the skills of a made-up machine.
+//! Tests `savoir context`: which skills a model sees.
 
 use std::fs;
 
 use crate::support::{Sandbox, Transcript};
 
 /// A machine with skills for two agents.
-fn machine(skills: &[(&str, &str)]) -> Sandbox {
+fn test_env(skills: &[(&str, &str)]) -> Sandbox {
     let sandbox = Sandbox::new();
     for folder in ["home", "project/.git"] {
         fs::create_dir_all(sandbox.path(folder)).expect("a folder");
@@ -31,7 +31,7 @@ const SKILLS: [(&str, &str); 4] = [
 
 #[test]
 fn a_preamble_has_a_line_for_each_skill() {
-    let sandbox = machine(&SKILLS);
+    let sandbox = test_env(&SKILLS);
     let all = run(&sandbox, &["preamble", "--pin", "report"]);
     assert_eq!(all.code, 0, "{all}");
     assert_eq!(
@@ -44,8 +44,8 @@ fn a_preamble_has_a_line_for_each_skill() {
 }
 
 #[test]
-fn what_was_used_last_comes_first() {
-    let sandbox = machine(&SKILLS);
+fn recently_used_skills_come_first() {
+    let sandbox = test_env(&SKILLS);
     let used = r#"{"format":1,"skills":{"pdf":{"last":1700000000,"times":1},"gone":{"last":1700000009,"times":1}}}"#;
     sandbox.write("home/.local/share/savoir/skills/usage.json", used);
     let told = run(&sandbox, &["preamble", "--json"]).json();
@@ -54,7 +54,7 @@ fn what_was_used_last_comes_first() {
 }
 
 #[test]
-fn what_does_not_fit_is_told_to_programs() {
+fn cut_skills_are_listed_in_json() {
     let skills: Vec<(String, String)> = (0..30)
         .map(|n| {
             (format!(".claude/skills/s{n:02}"), format!("description: {}", "word ".repeat(40)))
@@ -62,7 +62,7 @@ fn what_does_not_fit_is_told_to_programs() {
         .collect();
     let skills: Vec<(&str, &str)> =
         skills.iter().map(|(place, head)| (place.as_str(), head.as_str())).collect();
-    let sandbox = machine(&skills);
+    let sandbox = test_env(&skills);
     let told = run(&sandbox, &["preamble", "--budget", "200", "--pin", "s29", "--json"]).json();
     assert_eq!(told["shown"][0]["name"], "s29");
     assert!(told["tokens"].as_u64().unwrap() <= 200, "{told}");
@@ -72,8 +72,8 @@ fn what_does_not_fit_is_told_to_programs() {
 }
 
 #[test]
-fn a_simulation_tells_what_is_not_seen() {
-    let sandbox = machine(&SKILLS);
+fn simulation_lists_hidden_skills() {
+    let sandbox = test_env(&SKILLS);
     let shown = run(&sandbox, &["simulate", "--agent", "claude-code"]);
     assert_eq!(shown.code, 0, "{shown}");
     assert!(shown.stdout.contains("2 of 3 skills are visible"), "{shown}");
@@ -95,7 +95,7 @@ fn a_simulation_tells_what_is_not_seen() {
 }
 
 /// What a simulation says of each skill: whether it is seen, and its line or why not.
-fn sights(sandbox: &Sandbox, agent: &str) -> Vec<(String, bool, String)> {
+fn visible_skills(sandbox: &Sandbox, agent: &str) -> Vec<(String, bool, String)> {
     let told = run(sandbox, &["simulate", "--agent", agent, "--json"]).json();
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
     let one = |sight: &serde_json::Value| {
@@ -105,14 +105,14 @@ fn sights(sandbox: &Sandbox, agent: &str) -> Vec<(String, bool, String)> {
     told["skills"].as_array().expect("skills").iter().map(one).collect()
 }
 
-fn sight<'a>(sights: &'a [(String, bool, String)], name: &str) -> (bool, &'a str) {
+fn visibility_of<'a>(sights: &'a [(String, bool, String)], name: &str) -> (bool, &'a str) {
     let (_, seen, text) = sights.iter().find(|(own, ..)| own == name).expect(name);
     (*seen, text)
 }
 
 #[test]
 fn a_simulation_reads_skills_as_its_host_does() {
-    let sandbox = machine(&[]);
+    let sandbox = test_env(&[]);
     let write = |name: &str, text: &str| {
         for folder in [".claude/skills", ".agents/skills"] {
             sandbox.write(&format!("project/{folder}/{name}/SKILL.md"), text);
@@ -129,36 +129,36 @@ fn a_simulation_reads_skills_as_its_host_does() {
     write("colon", "---\nname: colon\ndescription: Do this: that\n---\nDo.\n");
     write("garbage", "---\nname: [\n  }\n---\nDo.\n");
 
-    let claude = sights(&sandbox, "claude-code");
-    assert_eq!(sight(&claude, "nameless"), (true, "- nameless: Has no name."));
-    assert_eq!(sight(&claude, "odd"), (true, "- odd: Is odd."), "the folder wins");
-    assert_eq!(sight(&claude, "text-meta"), (true, "- text-meta: Reads."));
-    assert_eq!(sight(&claude, "bare"), (true, "- bare: Places bets for you."));
-    assert_eq!(sight(&claude, "prose"), (true, "- prose: Only prose."));
+    let claude = visible_skills(&sandbox, "claude-code");
+    assert_eq!(visibility_of(&claude, "nameless"), (true, "- nameless: Has no name."));
+    assert_eq!(visibility_of(&claude, "odd"), (true, "- odd: Is odd."), "the folder wins");
+    assert_eq!(visibility_of(&claude, "text-meta"), (true, "- text-meta: Reads."));
+    assert_eq!(visibility_of(&claude, "bare"), (true, "- bare: Places bets for you."));
+    assert_eq!(visibility_of(&claude, "prose"), (true, "- prose: Only prose."));
     for name in ["colon", "garbage"] {
-        let (seen, why) = sight(&claude, name);
+        let (seen, why) = visibility_of(&claude, name);
         assert!(!seen && why.contains("YAML") && why.contains("savoir check"), "{name}: {why}");
     }
 
-    let codex = sights(&sandbox, "codex");
-    let line = |name: &str| sight(&codex, name).1.split(" (file: ").next().unwrap();
+    let codex = visible_skills(&sandbox, "codex");
+    let line = |name: &str| visibility_of(&codex, name).1.split(" (file: ").next().unwrap();
     assert_eq!(line("nameless"), "- nameless: Has no name.");
     assert_eq!(line("Odd Name"), "- Odd Name: Is odd.");
     assert_eq!(line("text-meta"), "- text-meta: Reads.");
     assert_eq!(line("colon"), "- colon: Do this: that", "it repairs");
     for name in ["bare", "prose"] {
-        let (seen, why) = sight(&codex, name);
+        let (seen, why) = visibility_of(&codex, name);
         assert!(!seen && why.contains("description"), "{name}: {why}");
     }
-    assert!(!sight(&codex, "garbage").0);
+    assert!(!visibility_of(&codex, "garbage").0);
     let found = run(&sandbox, &["simulate", "--agent", "codex", "--check", "odd", "Odd Name"]);
     assert_eq!(found.code, 0, "by its folder and by its name: {found}");
 }
 
 #[test]
-fn codex_has_rules_of_its_own() {
+fn codex_has_its_own_rules() {
     let long = format!("description: {}", "x".repeat(1100));
-    let sandbox = machine(&[
+    let sandbox = test_env(&[
         (".agents/skills/hidden", "description: Hides."),
         (".agents/skills/flagged", "description: Flagged.\ndisable-model-invocation: true"),
         (".agents/skills/claude-hidden", "description: Both.\ndisable-model-invocation: true"),
@@ -175,26 +175,26 @@ fn codex_has_rules_of_its_own() {
         let text = "---\nname: twice\ndescription: There.\n---\nDo.\n";
         sandbox.write(&format!("{place}/twice/SKILL.md"), text);
     }
-    let codex = sights(&sandbox, "codex");
-    assert!(sight(&codex, "flagged").0, "Codex does not read the field of Claude Code");
+    let codex = visible_skills(&sandbox, "codex");
+    assert!(visibility_of(&codex, "flagged").0, "Codex does not read the field of Claude Code");
     for name in ["hidden", "claude-hidden"] {
-        assert!(!sight(&codex, name).0, "{name}");
+        assert!(!visibility_of(&codex, name).0, "{name}");
     }
     let twins = codex.iter().filter(|(name, seen, _)| name == "twice" && *seen).count();
     assert_eq!(twins, 2, "{codex:?}");
-    let (seen, line) = sight(&codex, "long");
+    let (seen, line) = visibility_of(&codex, "long");
     // The path of the file may have the letter, too.
     let text = line.split(" (file: ").next().unwrap_or_default();
     assert!(seen && text.matches('x').count() == 1024, "{line}");
 
-    let claude = sights(&sandbox, "claude-code");
+    let claude = visible_skills(&sandbox, "claude-code");
     let twins: Vec<_> = claude.iter().filter(|(name, ..)| name == "twice").collect();
     assert_eq!(twins.iter().filter(|(_, seen, _)| *seen).count(), 1, "{twins:?}");
 }
 
 #[test]
 fn a_preamble_never_has_more_than_its_budget() {
-    let sandbox = machine(&SKILLS);
+    let sandbox = test_env(&SKILLS);
     for budget in [0, 1, 12, 13, 20] {
         let words = budget.to_string();
         let told = run(&sandbox, &["preamble", "--budget", &words, "--json"]).json();
@@ -206,8 +206,8 @@ fn a_preamble_never_has_more_than_its_budget() {
 }
 
 #[test]
-fn what_is_only_formally_wrong_is_told_and_what_cannot_be_read_is_named() {
-    let sandbox = machine(&[
+fn invalid_skills_are_reported() {
+    let sandbox = test_env(&[
         (".claude/skills/short", "description: Has a short version.\nversion: 1.0"),
         (".claude/skills/texts", "description: Has other data.\nversion: 1.0.0\nmetadata: hello"),
         (".claude/skills/tools", "description: Locks.\nversion: 1.0\nallowed-tools: {a: b}"),

@@ -1,4 +1,4 @@
-//! What `scripts/services.sh` starts: servers and clients that others wrote.
+//! Access to the services that `scripts/services.sh` starts, such as PostgreSQL and S3.
 
 use std::{
     io::{Read as _, Write as _},
@@ -16,7 +16,7 @@ use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _};
 use uuid::Uuid;
 
 use crate::{
-    live_server::{House, Provider},
+    live_server::{Provider, TestServer},
     support::{Sandbox, Transcript, repository},
 };
 
@@ -35,27 +35,27 @@ pub(crate) fn skipped(what: &str) {
     eprintln!("=== SKIPPED: {what} ===");
 }
 
-/// A database and a bucket of their own, for several houses.
+/// A separate database and bucket that several servers share.
 pub(crate) struct RunEnvironment {
     pub(crate) sandbox: Sandbox,
     server: String,
     name: String,
     bucket: String,
-    /// Between the houses and the bucket.
-    pub(crate) line: Line,
+    /// Between the servers and the bucket.
+    pub(crate) line: TcpProxy,
 }
 
 impl RunEnvironment {
     pub(crate) fn new() -> Option<Self> {
-        let server = service("SAVOIR_TEST_POSTGRES", "houses on one PostgreSQL")?;
-        let s3 = service("SAVOIR_TEST_S3", "houses on one bucket")?;
+        let server = service("SAVOIR_TEST_POSTGRES", "servers on one PostgreSQL")?;
+        let s3 = service("SAVOIR_TEST_S3", "servers on one bucket")?;
         let name = format!("test_{}", Uuid::new_v4().simple());
         execute(&server, &format!("CREATE DATABASE {name}"));
         let bucket = format!("test-{}", Uuid::new_v4().simple());
         let address = s3.strip_prefix("http://").expect("an address");
-        let made = House::try_ask(address, "PUT", &format!("/{bucket}"), "", None);
+        let made = TestServer::try_ask(address, "PUT", &format!("/{bucket}"), "", None);
         assert_eq!(made.expect("an answer").status, 200);
-        let line = Line::new(address);
+        let line = TcpProxy::new(address);
         Some(Self { sandbox: Sandbox::new(), server, name, bucket, line })
     }
 
@@ -85,10 +85,10 @@ impl RunEnvironment {
             .env("NO_PROXY", "127.0.0.1");
     }
 
-    pub(crate) fn house(&self, options: &[&str], provider: Option<&Provider>) -> House {
+    pub(crate) fn server(&self, options: &[&str], provider: Option<&Provider>) -> TestServer {
         let (database, storage) = (self.database(), format!("s3://{}", self.bucket));
         let place = ["--database", &database, "--storage", &storage];
-        House::start_with(&self.sandbox, &[&place, options].concat(), |command| {
+        TestServer::start_with(&self.sandbox, &[&place, options].concat(), |command| {
             self.reaches_bucket(command);
             if let Some(provider) = provider {
                 provider.of(command);
@@ -96,18 +96,18 @@ impl RunEnvironment {
         })
     }
 
-    /// A line to the database, for [`Self::house_through`].
-    pub(crate) fn database_line(&self) -> Line {
+    /// A line to the database, for [`Self::server_through`].
+    pub(crate) fn database_line(&self) -> TcpProxy {
         let (_, rest) = self.server.rsplit_once('@').expect("an address");
-        Line::new(rest.split('/').next().expect("an address"))
+        TcpProxy::new(rest.split('/').next().expect("an address"))
     }
 
-    /// A house that reaches the database through a line.
-    pub(crate) fn house_through(&self, line: &Line, options: &[&str]) -> House {
+    /// A server that reaches the database through a line.
+    pub(crate) fn server_through(&self, line: &TcpProxy, options: &[&str]) -> TestServer {
         let (head, _) = self.server.rsplit_once('@').expect("an address");
         let database = format!("{head}@{}/{}", line.address, self.name);
         let place = ["--database", &database];
-        House::start(&self.sandbox, &[&place, options].concat(), None)
+        TestServer::start(&self.sandbox, &[&place, options].concat(), None)
     }
 
     /// Cuts all connections to the database; says how many there were.
@@ -156,7 +156,7 @@ fn number(server: &str, question: &str) -> i64 {
 }
 
 /// A line to another server that can be cut, or that carries nothing for a while.
-pub(crate) struct Line {
+pub(crate) struct TcpProxy {
     address: String,
     state: Arc<AtomicU8>,
 }
@@ -165,7 +165,7 @@ const OPEN: u8 = 0;
 const CUT: u8 = 1;
 const HUNG: u8 = 2;
 
-impl Line {
+impl TcpProxy {
     fn new(target: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
@@ -198,7 +198,7 @@ impl Line {
         self.state.store(if cut { CUT } else { OPEN }, Ordering::SeqCst);
     }
 
-    /// Connections stay, and nothing comes through.
+    /// Keeps connections open but transfers nothing.
     pub(crate) fn hang(&self, hang: bool) {
         self.state.store(if hang { HUNG } else { OPEN }, Ordering::SeqCst);
     }
@@ -228,18 +228,24 @@ fn pump(mut from: TcpStream, mut to: TcpStream, state: &AtomicU8) -> Option<()> 
 }
 
 /// Sends a file as a form; gives the whole answer.
-pub(crate) fn upload(house: &House, path: &str, token: &str, name: &str, text: &str) -> String {
+pub(crate) fn upload(
+    server: &TestServer,
+    path: &str,
+    token: &str,
+    name: &str,
+    text: &str,
+) -> String {
     let body = format!(
         "--edge\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\
          Content-Type: text/plain\r\n\r\n{text}\r\n--edge--\r\n"
     );
-    let mut stream = TcpStream::connect(&house.address).expect("a server");
+    let mut stream = TcpStream::connect(&server.address).expect("a server");
     write!(
         stream,
         "POST {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {token}\r\n\
          content-type: multipart/form-data; boundary=edge\r\ncontent-length: {}\r\n\
          connection: close\r\n\r\n{body}",
-        house.address,
+        server.address,
         body.len()
     )
     .expect("a request");
@@ -248,7 +254,7 @@ pub(crate) fn upload(house: &House, path: &str, token: &str, name: &str, text: &
     answer
 }
 
-/// Runs a script of `tests/it/clients` with the clients that others wrote.
+/// Runs a script of `tests/it/clients` with third-party clients.
 pub(crate) fn python(program: &str, script: &str, words: &[&str]) -> Output {
     let script = repository().join("crates/savoir/tests/it/clients").join(script);
     Command::new(program)

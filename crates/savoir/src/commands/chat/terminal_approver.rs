@@ -20,9 +20,9 @@ const MAX_ATTEMPTS: usize = 3;
 
 /// Lines that the user types.
 #[derive(Debug)]
-pub(super) struct Lines(Mutex<mpsc::Receiver<String>>);
+pub(super) struct InputLines(Mutex<mpsc::Receiver<String>>);
 
-impl Lines {
+impl InputLines {
     /// Reads lines of standard input when they are requested.
     pub(super) fn of_terminal() -> Self {
         let (sender, receiver) = mpsc::channel(1);
@@ -70,21 +70,21 @@ fn show(text: &str) {
 
 /// Asks the user before something runs. Without a terminal, nobody is asked.
 #[derive(Debug)]
-pub(super) struct Person {
-    lines: Option<Arc<Lines>>,
+pub(super) struct TerminalApprover {
+    lines: Option<Arc<InputLines>>,
     /// One question at a time.
     turn: Mutex<()>,
 }
 
-impl Person {
-    pub(super) fn at(lines: Arc<Lines>) -> Self {
+impl TerminalApprover {
+    pub(super) fn at(lines: Arc<InputLines>) -> Self {
         let lines = ask::is_interactive().then_some(lines);
         Self { lines, turn: Mutex::new(()) }
     }
 
     /// Asks on standard input and error, if they are a terminal.
     pub(super) fn of_terminal() -> Self {
-        let lines = ask::is_interactive().then(|| Arc::new(Lines::of_terminal()));
+        let lines = ask::is_interactive().then(|| Arc::new(InputLines::of_terminal()));
         Self { lines, turn: Mutex::new(()) }
     }
 
@@ -111,7 +111,7 @@ impl Person {
     }
 }
 
-impl Asker for Person {
+impl Asker for TerminalApprover {
     fn ask<'a>(&'a self, question: &'a ApprovalQuestion) -> BoxFuture<'a, Consent> {
         let words = ask::Choices::OnceOrAlways.question();
         Box::pin(self.decide(question.lines(), words))

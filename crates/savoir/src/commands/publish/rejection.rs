@@ -5,7 +5,7 @@ use savoir_scan::{Finding, Verdict};
 use savoir_skill::digest::sha256_hex;
 use semver::Version;
 
-use super::{Args, PublishRequest, home, page};
+use super::{Args, PublishRequest, home, report};
 use crate::{
     error::CommandError,
     findings::{self, MAX_PRINTED_FINDINGS},
@@ -28,15 +28,17 @@ pub(super) fn refuse_blocked(args: &Args, request: &PublishRequest) -> Result<()
     let sha256 = sha256_hex(&request.bytes);
     let error_with_hints = CommandError::refused(message)
         .named("audit_blocked")
-        .detail("scan", page::scanned(&request.report, request.verdict()))
+        .detail("scan", report::scan_json(&request.report, request.verdict()))
         .detail("sha256", sha256.clone().into());
     let error_with_hints = worst
         .iter()
         .take(MAX_PRINTED_FINDINGS)
-        .fold(error_with_hints, |error_with_hints, finding| error_with_hints.hint(whole(finding)));
+        .fold(error_with_hints, |error_with_hints, finding| {
+            error_with_hints.hint(finding_with_fix(finding))
+        });
     Err(error_with_hints
         .hint(format!("to see all findings: savoir scan {path}"))
-        .hint(cleared(args, request, &sha256))
+        .hint(appeal_hint(args, request, &sha256))
         .hint("after an administrator cleared it, publish it with --despite-scan"))
 }
 
@@ -46,19 +48,19 @@ fn place(finding: &Finding) -> String {
 }
 
 /// A finding with its fix.
-pub(super) fn whole(finding: &Finding) -> String {
+pub(super) fn finding_with_fix(finding: &Finding) -> String {
     format!("{}; {}", place(finding), finding.rule.fix())
 }
 
 /// The hint for a user who disagrees with the scan.
-fn cleared(args: &Args, request: &PublishRequest, sha256: &str) -> String {
+fn appeal_hint(args: &Args, request: &PublishRequest, sha256: &str) -> String {
     let appeal = appeal(args, request, sha256);
     format!("if the scan is wrong, appeal: {appeal}")
 }
 
 fn appeal(args: &Args, request: &PublishRequest, sha256: &str) -> String {
     let submission = &request.submission;
-    let version = submission.version.clone().or_else(|| counted(args, request));
+    let version = submission.version.clone().or_else(|| next_assigned_version(args, request));
     let version = version.map_or_else(|| "VERSION".to_owned(), |version| version.to_string());
     let from = args.registry.as_deref();
     let from = from.map(|registry| format!(" --registry {registry}")).unwrap_or_default();
@@ -67,7 +69,7 @@ fn appeal(args: &Args, request: &PublishRequest, sha256: &str) -> String {
 }
 
 /// The next version that the registry assigns to a text, if it can be reached.
-fn counted(args: &Args, request: &PublishRequest) -> Option<Version> {
+fn next_assigned_version(args: &Args, request: &PublishRequest) -> Option<Version> {
     let client = home(args, request).ok()?;
     let name = &request.submission.name;
     let index = runtime::block_on(async { Ok(client.index(name).await?) });
@@ -75,7 +77,7 @@ fn counted(args: &Args, request: &PublishRequest) -> Option<Version> {
 }
 
 /// The error of the registry, with its findings as hints.
-fn found(error: &RegistryError) -> CommandError {
+fn registry_error_with_findings(error: &RegistryError) -> CommandError {
     let all = error.findings();
     let error_with_hints = CommandError::refused(error).detail("findings", all.to_vec().into());
     all.iter().take(MAX_PRINTED_FINDINGS).fold(error_with_hints, |error_with_hints, finding| {
@@ -84,7 +86,7 @@ fn found(error: &RegistryError) -> CommandError {
 }
 
 /// The error of the registry, with hints.
-pub(super) fn not_taken(
+pub(super) fn registry_rejection(
     error: RegistryError,
     address: &str,
     args: &Args,
@@ -105,8 +107,9 @@ pub(super) fn not_taken(
         | "audit_required"
         | "audit_stale" => {
             let sha256 = sha256_hex(&request.bytes);
-            let error_with_hints = found(&error).hint("scan it yourself: savoir scan --deep PATH");
-            let cleared = cleared(args, request, &sha256);
+            let error_with_hints = registry_error_with_findings(&error)
+                .hint("scan it yourself: savoir scan --deep PATH");
+            let cleared = appeal_hint(args, request, &sha256);
             error_with_hints.hint(cleared).detail("sha256", sha256.into())
         }
         "taken_down" => {

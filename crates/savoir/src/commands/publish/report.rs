@@ -8,18 +8,18 @@ use savoir_scan::{Finding, Report, Verdict};
 use savoir_skill::digest::sha256_hex;
 use serde_json::{Value, json};
 
-use super::{PublishRequest, refused::whole};
+use super::{PublishRequest, rejection::finding_with_fix};
 use crate::{error::CommandError, findings, output};
 
 /// A package and its output format.
-pub(super) struct Page<'a> {
+pub(super) struct PublishReport<'a> {
     pub(super) request: &'a PublishRequest,
     pub(super) json: bool,
 }
 
-impl Page<'_> {
+impl PublishReport<'_> {
     /// Prints what would be published.
-    pub(super) fn would(&self, registry: Option<&str>) -> Result<(), CommandError> {
+    pub(super) fn print_dry_run(&self, registry: Option<&str>) -> Result<(), CommandError> {
         if self.json {
             return output::json(&self.document(registry, &Value::Null));
         }
@@ -29,7 +29,11 @@ impl Page<'_> {
     }
 
     /// Prints what was published.
-    pub(super) fn did(&self, done: &Publication, address: &str) -> Result<(), CommandError> {
+    pub(super) fn print_published(
+        &self,
+        done: &Publication,
+        address: &str,
+    ) -> Result<(), CommandError> {
         let way = format!("savoir install {}@{} --registry {address}", done.name, done.version);
         if self.json {
             let mut published = json!(done);
@@ -43,7 +47,7 @@ impl Page<'_> {
         line(&mut text, "tier", done.security_tier.as_str());
         line(&mut text, "audit", &audit.to_ascii_lowercase());
         if let Some(audit) = done.audit.as_ref().filter(|audit| !is_allowed(&audit.verdict)) {
-            found(&mut text, &findings::lines(&audit.findings, findings::line));
+            push_findings(&mut text, &findings::lines(&audit.findings, findings::line));
         }
         line(&mut text, "install", &way);
         output::text(&text)
@@ -62,7 +66,7 @@ impl Page<'_> {
             "description": submission.description, "claimed_tier": submission.claimed,
             "permissions": submission.permissions, "tools": submission.tools,
             "dependencies": submission.dependencies, "signatures": signatures,
-            "scan": scanned(report, self.request.verdict()), "warnings": submission.warnings,
+            "scan": scan_json(report, self.request.verdict()), "warnings": submission.warnings,
             "registry": registry, "published": published,
         })
     }
@@ -87,7 +91,7 @@ impl Page<'_> {
         lines(&mut text, "signed by", submission.signatures.iter().map(by));
         line(&mut text, "scan", self.request.verdict().as_str());
         if self.request.verdict() != Verdict::Allow {
-            found(&mut text, &self.findings());
+            push_findings(&mut text, &self.findings());
         }
         let warnings = submission.warnings.iter();
         let line_of = |one: &savoir_package::submission::SubmissionFinding| {
@@ -103,7 +107,10 @@ impl Page<'_> {
     fn findings(&self) -> Vec<String> {
         let mut all: Vec<&Finding> = self.request.report.findings.iter().collect();
         all.sort_by_key(|finding| Reverse((finding.blocks(), finding.severity)));
-        findings::few(all.into_iter().map(whole).collect(), "savoir scan PATH shows all")
+        findings::limit_lines(
+            all.into_iter().map(finding_with_fix).collect(),
+            "savoir scan PATH shows all",
+        )
     }
 }
 
@@ -112,7 +119,7 @@ fn is_allowed(verdict: &str) -> bool {
 }
 
 /// The scan result as JSON.
-pub(super) fn scanned(report: &Report, verdict: Verdict) -> Value {
+pub(super) fn scan_json(report: &Report, verdict: Verdict) -> Value {
     let findings = report.findings.iter().map(|one| {
         json!({
             "rule": one.rule.id, "severity": one.severity, "confidence": one.confidence,
@@ -145,7 +152,7 @@ fn line(text: &mut String, label: &str, value: &str) {
 }
 
 /// Prints findings in full, because the user has to act on them.
-fn found(text: &mut String, findings: &[String]) {
+fn push_findings(text: &mut String, findings: &[String]) {
     for (at, finding) in findings.iter().enumerate() {
         let label = if at == 0 { "findings" } else { "" };
         // Writing to a string cannot fail.

@@ -19,7 +19,7 @@ use savoir_skill::Dialect;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::super::{OperationError, OperationResult, parse_input, report};
+use super::super::{OperationError, OperationResult, parse_input, parse_result};
 
 #[derive(Deserialize)]
 struct SkillRun {
@@ -38,9 +38,9 @@ struct Execution {
 
 /// Says the same words each time.
 #[derive(Debug, Default)]
-pub(super) struct Stub(Vec<String>);
+pub(super) struct ScriptedModel(Vec<String>);
 
-impl LanguageModel for Stub {
+impl LanguageModel for ScriptedModel {
     fn answer(&self, _: ChatRequest) -> BoxStream<'static, Result<Chunk, ModelError>> {
         let words = self.0.clone().into_iter().map(Chunk::Text);
         stream::iter(words.chain([Chunk::End(Finish::Stop)]).map(Ok)).boxed()
@@ -52,9 +52,9 @@ impl LanguageModel for Stub {
 }
 
 /// The events of a run of a skill.
-pub(super) fn of_skill(input: &Value) -> OperationResult {
+pub(super) fn skill_events(input: &Value) -> OperationResult {
     let SkillRun { skill, inputs, llm_tokens } = parse_input(input)?;
-    let skill = report::reading(&skill, Dialect::AGENT_FLOW)?.skill;
+    let skill = parse_result::read_skill(&skill, Dialect::AGENT_FLOW)?.skill;
     let services = services(llm_tokens);
     let events = collect_events(async |out| {
         let (directory, model, user) = (None, None, None);
@@ -73,7 +73,7 @@ pub(super) fn of_skill(input: &Value) -> OperationResult {
 }
 
 /// The events of a run of a workflow, without the one that only the stream has.
-pub(super) fn of_workflow(input: &Value) -> OperationResult {
+pub(super) fn workflow_events(input: &Value) -> OperationResult {
     let Execution { graph_data, input } = parse_input(input)?;
     let graph = Graph::parse(&graph_data).map_err(|problems| {
         let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
@@ -100,11 +100,11 @@ pub(super) fn of_workflow(input: &Value) -> OperationResult {
         };
         workflow::run(&host, run, &NoJournal, &out).await.map(drop)
     })?;
-    Ok(events.iter().map(typed).collect())
+    Ok(events.iter().map(event_object).collect())
 }
 
 /// An event as one object, with its name as the type.
-fn typed(event: &Event) -> Value {
+fn event_object(event: &Event) -> Value {
     let mut members = Map::new();
     members.insert("type".to_owned(), event.name().into());
     if let Value::Object(data) = event.data() {
@@ -115,7 +115,7 @@ fn typed(event: &Event) -> Value {
 
 fn services(words: Vec<String>) -> Services {
     let mut models = Models::default();
-    models.add("stub", Arc::new(Stub(words)), None);
+    models.add("stub", Arc::new(ScriptedModel(words)), None);
     let limits = TimeLimits::default();
     Services { models: Arc::new(models), knowledge: None, database: None, limits }
 }

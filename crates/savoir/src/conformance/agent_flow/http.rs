@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 
 use super::{
     super::{OperationError, OperationResult, parse_input},
-    events::Stub,
+    events::ScriptedModel,
 };
 
 #[derive(Deserialize)]
@@ -35,18 +35,18 @@ struct Request {
 }
 
 /// The answer to the last of several requests.
-pub(super) fn answer(input: &Value) -> OperationResult {
+pub(super) fn run_http_operation(input: &Value) -> OperationResult {
     let exchange: Exchange = parse_input(input)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(bad)?.block_on(hold(exchange))
+    runtime.map_err(bad)?.block_on(run_exchange(exchange))
 }
 
-async fn hold(exchange: Exchange) -> OperationResult {
+async fn run_exchange(exchange: Exchange) -> OperationResult {
     let folder = tempfile::tempdir().map_err(bad)?;
     let database = Database::open_folder(folder.path()).await.map_err(bad)?;
     let storage = Storage::folder(&folder.path().join("files")).map_err(bad)?;
     let mut models = Models::default();
-    models.add("stub", Arc::new(Stub::default()), None);
+    models.add("stub", Arc::new(ScriptedModel::default()), None);
     let app = App::new(Config::default(), database, storage, models).await.map_err(bad)?;
     let listener = TcpListener::bind("127.0.0.1:0").await.map_err(bad)?;
     let url = format!("http://{}", listener.local_addr().map_err(bad)?);
@@ -54,7 +54,7 @@ async fn hold(exchange: Exchange) -> OperationResult {
     let serving = tokio::spawn(serve(app, listener, async {
         let _ = stopped.await;
     }));
-    let answer = exchange.with(url).await;
+    let answer = exchange.send_requests(url).await;
     // The answer counts, not the farewell.
     let _ = stop.send(());
     serving.abort();
@@ -62,9 +62,9 @@ async fn hold(exchange: Exchange) -> OperationResult {
 }
 
 impl Exchange {
-    async fn with(&self, url: String) -> OperationResult {
+    async fn send_requests(&self, url: String) -> OperationResult {
         let http = Client::builder().no_proxy().build().map_err(bad)?;
-        let mut visitor = Visitor { http, url, token: None };
+        let mut visitor = HttpClient { http, url, token: None };
         visitor.register().await?;
         for request in &self.setup {
             let answer = visitor.send(request).await?;
@@ -82,13 +82,13 @@ impl Exchange {
 }
 
 /// The one user.
-struct Visitor {
+struct HttpClient {
     http: Client,
     url: String,
     token: Option<String>,
 }
 
-impl Visitor {
+impl HttpClient {
     async fn register(&mut self) -> Result<(), OperationError> {
         let answer = self
             .send(&Request {
@@ -105,17 +105,17 @@ impl Visitor {
 
     async fn send(&self, request: &Request) -> OperationResult {
         let method = Method::from_bytes(request.method.as_bytes()).map_err(bad)?;
-        let mut asked = self.http.request(method, format!("{}{}", self.url, request.path));
+        let mut http_request = self.http.request(method, format!("{}{}", self.url, request.path));
         for (name, value) in &request.headers {
-            asked = asked.header(name, value);
+            http_request = http_request.header(name, value);
         }
         if let Some(body) = &request.json {
-            asked = asked.json(body);
+            http_request = http_request.json(body);
         }
         if let Some(token) = self.token.as_ref().filter(|_| request.auth != Some(false)) {
-            asked = asked.bearer_auth(token);
+            http_request = http_request.bearer_auth(token);
         }
-        let answered = asked.send().await.map_err(bad)?;
+        let answered = http_request.send().await.map_err(bad)?;
         let status = answered.status().as_u16();
         let headers: Map<String, Value> = answered
             .headers()
