@@ -1,4 +1,4 @@
-//! Agent Flow Lite: names, files, prompts, inputs, events, workflows and requests.
+//! Runs the vectors of Agent Flow Lite: names, files, prompts, inputs, events, workflows and requests.
 
 mod events;
 mod http;

@@ -1,4 +1,4 @@
-//! AMD GAIA: manifests, permissions, versions and digests.
+//! Runs the vectors of AMD GAIA: manifests, permissions, versions and digests.
 
 use savoir_skill::{
     Dialect,

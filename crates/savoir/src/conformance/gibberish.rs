@@ -1,4 +1,4 @@
-//! gibb.eri.sh: files, commands, arguments, and running them.
+//! Runs the vectors of gibb.eri.sh: files, commands, arguments, and executions.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Personal Agent: tools, the preamble and the curator.
+//! Runs the vectors of Personal Agent: tools, the preamble and the curator.
 
 use savoir_skill::{
     Dialect,

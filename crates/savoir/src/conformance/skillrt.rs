@@ -1,4 +1,4 @@
-//! skillrt: files, prompts, and what its commands print.
+//! Runs the vectors of skillrt: files, prompts, and command output.
 
 use std::env;
 

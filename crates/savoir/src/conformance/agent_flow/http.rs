@@ -1,4 +1,4 @@
-//! Requests, to a server in this process with an empty folder and a model that says nothing.
+//! Runs HTTP vectors against a server in this process with an empty folder and a silent model.
 
 use std::{collections::BTreeMap, fmt::Display, sync::Arc};
 
