@@ -133,7 +133,7 @@ impl fmt::Display for Format {
 
 /// The error for a word that is not the name of a format.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{0}` is not a format; there are {known}", known = Format::ALL.map(Format::id).join(", "))]
+#[error("unknown format `{0}`; expected one of {known}", known = Format::ALL.map(Format::id).join(", "))]
 pub struct UnknownFormat(String);
 
 impl FromStr for Format {

@@ -4,10 +4,10 @@
 //! - `switch` knows how to disable a skill in each agent, `own` does the same for Savoir itself,
 //!   and `off` queries both.
 
+mod disabled_in_savoir;
+mod disabled_skills;
 pub(crate) mod jsonc;
 pub(crate) mod lines;
-mod off;
-mod own;
 mod switch;
 
 use std::{
@@ -16,9 +16,9 @@ use std::{
 };
 
 pub(crate) use self::{
-    off::Off,
-    own::Disabled,
-    switch::{SettingsScope, Skill, Switch},
+    disabled_in_savoir::DisabledInSavoir,
+    disabled_skills::DisabledSkills,
+    switch::{DisableSetting, SettingsScope, Skill},
 };
 use crate::{error::CommandError, output, write};
 
@@ -29,14 +29,14 @@ const MAX_BYTES: u64 = 32 * 1024 * 1024;
 
 /// An error in a settings file.
 #[derive(Debug)]
-pub(crate) struct Wrong {
+pub(crate) struct SettingsFileError {
     pub(crate) line: Option<usize>,
     pub(crate) message: String,
 }
 
-impl Wrong {
+impl SettingsFileError {
     /// Adds the path of the file and a hint.
-    pub(crate) fn within(self, file: &Path) -> CommandError {
+    pub(crate) fn in_file(self, file: &Path) -> CommandError {
         let line = self.line.map(|line| format!(":{line}")).unwrap_or_default();
         CommandError::input(format!("{}{line}: {}", file.display(), self.message))
             .named("settings-unreadable")
@@ -44,13 +44,13 @@ impl Wrong {
     }
 }
 
-impl From<jsonc::Wrong> for Wrong {
-    fn from(wrong: jsonc::Wrong) -> Self {
+impl From<jsonc::JsoncError> for SettingsFileError {
+    fn from(wrong: jsonc::JsoncError) -> Self {
         Self { line: Some(wrong.line), message: wrong.message.into_owned() }
     }
 }
 
-impl From<toml_edit::TomlError> for Wrong {
+impl From<toml_edit::TomlError> for SettingsFileError {
     fn from(error: toml_edit::TomlError) -> Self {
         let message = error.message().trim().to_owned();
         let line = error.to_string().lines().next().and_then(|first| {
@@ -111,7 +111,7 @@ fn target(file: &Path) -> Result<PathBuf, CommandError> {
 
 /// Rejects a settings file of a project behind a symlink that leads out of the project: the symlink
 /// comes with the project and must not choose which files of the user are written.
-pub(crate) fn refuse_link_out(project: &Path, file: &Path) -> Result<(), CommandError> {
+pub(crate) fn check_link_stays_inside(project: &Path, file: &Path) -> Result<(), CommandError> {
     let Ok(inside) = file.strip_prefix(project) else { return Ok(()) };
     let root = project.canonicalize();
     let stays = |path: &Path| match (path.canonicalize(), &root) {
@@ -137,12 +137,12 @@ pub(crate) fn refuse_link_out(project: &Path, file: &Path) -> Result<(), Command
 
 pub(crate) fn put(file: &Path, text: &str) -> Result<(), CommandError> {
     let folder = file.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).map_err(|error| unwritten(folder, &error.kind()))?;
+    fs::create_dir_all(folder).map_err(|error| write_error(folder, &error.kind()))?;
     let target = if file.exists() { file.to_owned() } else { target(file)? };
-    write::replace(&target, text).map_err(|kind| unwritten(file, &kind))
+    write::replace(&target, text).map_err(|kind| write_error(file, &kind))
 }
 
-pub(crate) fn unwritten(path: &Path, why: &dyn std::fmt::Display) -> CommandError {
+pub(crate) fn write_error(path: &Path, why: &dyn std::fmt::Display) -> CommandError {
     CommandError::input(format!("{} cannot be written: {why}", path.display()))
         .hint("check the permissions of the folder, and the space left")
 }

@@ -22,12 +22,12 @@ use savoir_server::{ReadFolder, mcp::SkillFiles};
 
 use self::snapshot::SkillsSnapshot;
 use crate::{
-    agent_settings::Off,
+    agent_settings::DisabledSkills,
     discover,
     error::CommandError,
     installed::{Installed, named_project},
     load,
-    lookup::ordered,
+    lookup::sort_by_precedence,
     trust,
 };
 
@@ -149,10 +149,10 @@ impl AgentSkills {
         for warning in installed.warnings() {
             self.warn(warning);
         }
-        let off = Off::read(&self.which.agent, &installed, &self.home)?;
+        let off = DisabledSkills::read(&self.which.agent, &installed, &self.home)?;
         let takes = |entry: &&LedgerEntry| off.offers(&self.which.agent, entry);
         let entries = installed.ledger.entries().iter().filter(takes).collect();
-        let found = ordered(entries, &installed).into_iter();
+        let found = sort_by_precedence(entries, &installed).into_iter();
         Ok(found.map(|entry| (entry.name().to_owned(), entry.path().to_owned())).collect())
     }
 
@@ -187,7 +187,7 @@ fn load_from_folder(folder: &Path, how: Trust) -> Result<LoadedSkill, RunError> 
     };
     let loaded = load::load(folder, None).map_err(call_error("skill-unreadable"))?;
     load::require_usable(&loaded).map_err(call_error("skill-invalid"))?;
-    let believed = trust::believed().map_err(call_error("keys-unreadable"))?;
+    let believed = trust::trust_store_for_run().map_err(call_error("keys-unreadable"))?;
     let loaded_skill = trust::load_skill(&loaded, how, &believed)?;
     trust::refuse_forbidden(&loaded_skill, None).map_err(|error| {
         let hint = error.hints().first().cloned().unwrap_or_default();

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_help_says_is_not_broken_up() {
+    fn help_lines_are_not_wrapped() {
         assert_eq!(too_wide(&Cli::command()), Vec::<String>::new());
     }
 }

@@ -177,7 +177,7 @@ impl Config {
             for (key, value) in set {
                 let value = match (key.as_str(), value) {
                     ("database" | "storage" | "public-url", Value::String(url)) => {
-                        masked(&url).into()
+                        mask_password(&url).into()
                     }
                     (_, value) => value,
                 };
@@ -204,7 +204,7 @@ impl Config {
     fn note_members(&mut self, table: &str, members: &impl Serialize, origin: &str) {
         if let Ok(Value::Object(members)) = serde_json::to_value(members) {
             for (key, value) in members {
-                let value = value.as_str().map(|text| masked(text).into()).unwrap_or(value);
+                let value = value.as_str().map(|text| mask_password(text).into()).unwrap_or(value);
                 self.note(format!("{table}.{key}"), value, origin);
             }
         }
@@ -370,7 +370,7 @@ pub(crate) fn user_folder() -> Option<PathBuf> {
     Some(base.join("savoir"))
 }
 /// A URL without its password.
-pub(crate) fn masked(url: &str) -> String {
+pub(crate) fn mask_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let (main, query) = rest.split_once('?').unwrap_or((rest, ""));
     // A password may contain unencoded slashes; it ends at the last `@`.
@@ -408,7 +408,7 @@ mod tests {
             ("sqlite:///var/lib/x.sqlite", "sqlite:///var/lib/x.sqlite"),
             ("nonsense", "nonsense"),
         ] {
-            assert_eq!(masked(url), shown);
+            assert_eq!(mask_password(url), shown);
         }
     }
 }

@@ -4,12 +4,12 @@
 //! commands call, too, and writes its result as JSON; [`compare`] compares that with what was
 //! expected.
 
-mod afl;
+mod agent_flow;
 mod compare;
 mod gaia;
-mod gibb;
-mod pa;
-mod report;
+mod gibberish;
+mod parse_result;
+mod personal_agent;
 mod skillrt;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -81,7 +81,7 @@ impl VectorFile {
 pub(crate) fn run(file: &VectorFile) -> Outcome {
     let mut outcome = Outcome::default();
     for vector in &file.vectors {
-        let got = match answer(vector) {
+        let got = match run_operation(vector) {
             Ok(got) => got,
             Err(OperationError::Unsupported) => {
                 outcome.unsupported.push(vector.id.clone());
@@ -101,14 +101,14 @@ pub(crate) fn run(file: &VectorFile) -> Outcome {
     outcome
 }
 
-fn answer(vector: &Vector) -> OperationResult {
+fn run_operation(vector: &Vector) -> OperationResult {
     let Vector { op, input, .. } = vector;
     match vector.dialect.as_str() {
-        "afl" => afl::answer(op, input),
-        "gibb" => gibb::answer(op, input),
-        "gaia" => gaia::answer(op, input),
-        "skillrt" => skillrt::answer(op, input),
-        "pa" => pa::answer(op, input),
+        "afl" => agent_flow::run_operation(op, input),
+        "gibb" => gibberish::run_operation(op, input),
+        "gaia" => gaia::run_operation(op, input),
+        "skillrt" => skillrt::run_operation(op, input),
+        "pa" => personal_agent::run_operation(op, input),
         _ => Err(OperationError::Unsupported),
     }
 }

@@ -143,16 +143,17 @@ impl Credentials {
     fn all(&self) -> Result<BTreeMap<String, StoredToken>, CommandError> {
         let mut all = BTreeMap::new();
         for (address, value) in self.table()? {
-            let stored = value
-                .try_into()
-                .map_err(|_| self.damaged(&format!("`{}` has no token", address.escape_debug())))?;
+            let stored = value.try_into().map_err(|_| {
+                self.damaged_file_error(&format!("`{}` has no token", address.escape_debug()))
+            })?;
             all.insert(address, stored);
         }
         Ok(all)
     }
 
     fn save(&self, address: &str, stored: &StoredToken) -> Result<PathBuf, CommandError> {
-        let value = Value::try_from(stored).map_err(|error| self.damaged(&error.to_string()))?;
+        let value =
+            Value::try_from(stored).map_err(|error| self.damaged_file_error(&error.to_string()))?;
         self.change(|table| {
             table.insert(address.to_owned(), value);
             true
@@ -171,7 +172,7 @@ impl Credentials {
 
     /// Changes the file under a lock. `change` returns whether to write it.
     fn change(&self, change: impl FnOnce(&mut Table) -> bool) -> Result<(), CommandError> {
-        let failed = |error: io::Error| self.failed("written", &error);
+        let failed = |error: io::Error| self.io_error("written", &error);
         let mut folder = fs::DirBuilder::new();
         folder.recursive(true).mode(0o700).create(&self.folder).map_err(failed)?;
         let lock = self.folder.join(LOCK);
@@ -182,7 +183,8 @@ impl Credentials {
         if !change(&mut table) {
             return Ok(());
         }
-        let text = toml::to_string(&table).map_err(|error| self.damaged(&error.to_string()))?;
+        let text =
+            toml::to_string(&table).map_err(|error| self.damaged_file_error(&error.to_string()))?;
         // Only its owner can read a temporary file.
         let mut file = NamedTempFile::new_in(&self.folder).map_err(failed)?;
         file.write_all(text.as_bytes()).map_err(failed)?;
@@ -195,18 +197,18 @@ impl Credentials {
         let file = match File::open(&self.file) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Table::new()),
-            Err(error) => return Err(self.failed("read", &error)),
+            Err(error) => return Err(self.io_error("read", &error)),
         };
-        let metadata = file.metadata().map_err(|error| self.failed("read", &error))?;
+        let metadata = file.metadata().map_err(|error| self.io_error("read", &error))?;
         if metadata.permissions().mode() & 0o077 != 0 {
             return Err(self.open_to_others());
         }
         let mut text = String::new();
         file.take(MAX_BYTES)
             .read_to_string(&mut text)
-            .map_err(|error| self.failed("read", &error))?;
+            .map_err(|error| self.io_error("read", &error))?;
         // The message of the parser may contain a token, so it is not printed.
-        text.parse().map_err(|_| self.damaged("it is not valid TOML"))
+        text.parse().map_err(|_| self.damaged_file_error("it is not valid TOML"))
     }
 
     fn open_to_others(&self) -> CommandError {
@@ -217,13 +219,13 @@ impl Credentials {
             .hint("if someone may have read it, replace the tokens: savoir logout, savoir login")
     }
 
-    fn damaged(&self, why: &str) -> CommandError {
+    fn damaged_file_error(&self, why: &str) -> CommandError {
         CommandError::input(format!("{}: {why}", self.file.display()))
             .named("credentials_damaged")
             .hint("remove the file and log in again: savoir login")
     }
 
-    fn failed(&self, what: &str, error: &io::Error) -> CommandError {
+    fn io_error(&self, what: &str, error: &io::Error) -> CommandError {
         CommandError::input(format!("{} cannot be {what}: {error}", self.file.display()))
             .named("credentials_io")
     }
@@ -239,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_kept_replaced_and_forgotten() {
+    fn tokens_are_saved_replaced_and_removed() {
         let place = tempfile::tempdir().unwrap();
         let own = Credentials::in_folder(place.path().join("savoir"));
         assert!(own.all().unwrap().is_empty());
@@ -258,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_can_read_or_nobody_can_is_refused_without_telling_it() {
+    fn unsafe_credential_files_are_rejected_without_printing_them() {
         let place = tempfile::tempdir().unwrap();
         let own = Credentials::in_folder(place.path().to_owned());
         own.save("https://a.example", &stored_token("sv_secret")).unwrap();
@@ -280,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn several_programs_keep_tokens_at_once() {
+    fn concurrent_saves_keep_all_tokens() {
         let place = tempfile::tempdir().unwrap();
         std::thread::scope(|scope| {
             for number in 0..8 {

@@ -78,7 +78,7 @@ impl Walk<'_> {
                 };
                 self.folder(path, &mut above, 0, None);
                 if self.count == 0 {
-                    self.give(Candidate::Empty { path: path.to_owned() });
+                    self.emit(Candidate::Empty { path: path.to_owned() });
                 }
             }
             Ok(_) => self.file(path),
@@ -103,10 +103,10 @@ impl Walk<'_> {
             folder.with_hint(hint)
         });
         let root = path.is_symlink().then(|| parent.unwrap_or(path).to_owned());
-        self.give(Candidate::Skill { path: path.to_owned(), folder, root, named: true });
+        self.emit(Candidate::Skill { path: path.to_owned(), folder, root, named: true });
     }
 
-    fn give(&mut self, candidate: Candidate) {
+    fn emit(&mut self, candidate: Candidate) {
         self.count += 1;
         if !self.stopped && !(self.found)(candidate) {
             self.stopped = true;
@@ -119,7 +119,7 @@ impl Walk<'_> {
             io::ErrorKind::NotFound => "the file or folder does not exist".to_owned(),
             _ => error.to_string(),
         };
-        self.give(Candidate::Unreadable { path: path.to_owned(), problem });
+        self.emit(Candidate::Unreadable { path: path.to_owned(), problem });
     }
 
     /// Lists a folder. `outer` gathers the files of the skill that this folder belongs to.
@@ -160,13 +160,13 @@ impl Walk<'_> {
                 self.entries(dir, &entries, above, depth, Some((&mut files, "")));
                 if is_dir {
                     let problem = "it is a folder, not a file".to_owned();
-                    self.give(Candidate::Unreadable { path, problem });
+                    self.emit(Candidate::Unreadable { path, problem });
                 } else {
                     files.sort_by(|a, b| a.path.cmp(&b.path));
                     let hint = agents::hint_of_path(&self.absolute_of(dir));
                     let hint = hint.or_else(|| above.plugin.then(agents::plugin_hint));
                     let folder = Folder::from_parts(dir.to_owned(), files).with_hint(hint);
-                    self.give(Candidate::Skill { path, folder: Some(folder), root, named: false });
+                    self.emit(Candidate::Skill { path, folder: Some(folder), root, named: false });
                 }
             }
             (None, outer) => self.entries(dir, &entries, above, depth, outer),

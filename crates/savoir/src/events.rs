@@ -53,7 +53,7 @@ pub(crate) struct Printer {
     buffered: Option<String>,
     /// Whether the last printed line is not finished.
     open: bool,
-    /// The first tool that needed approval when nobody could be asked.
+    /// The first tool that needed approval without a user to ask.
     unapproved: Option<String>,
 }
 
@@ -79,8 +79,8 @@ impl Printer {
         self.buffered.take()
     }
 
-    /// The first tool that needed approval when nobody could be asked.
-    pub(crate) fn unapproved(&self) -> Option<&str> {
+    /// The first tool that needed approval without a user to ask.
+    pub(crate) fn first_unapproved_tool(&self) -> Option<&str> {
         self.unapproved.as_deref()
     }
 
@@ -126,7 +126,7 @@ impl Printer {
         match event {
             Event::Thought(thought) if thought.topic() == "tool" => self.tool(&thought)?,
             Event::Thought(thought) => self.step(&step(&thought))?,
-            Event::Token { node: None, content } => self.words(&content)?,
+            Event::Token { node: None, content } => self.print_text(&content)?,
             Event::Citation { sources, .. } => self.sources.extend(sources),
             Event::Error { message } | Event::WorkflowError { error: message } => {
                 self.failed = Some(message);
@@ -141,10 +141,10 @@ impl Printer {
                 self.step(&format!("{node_type} {node_id} …"))?;
             }
             Event::NodeComplete { node_id, output, .. } => {
-                self.step(&format!("{node_id}: {}", shown(&output)))?;
+                self.step(&format!("{node_id}: {}", first_line(&output)))?;
             }
             Event::NodeError { node_id, error } => self.step(&format!("{node_id}: {error}"))?,
-            Event::WorkflowComplete { final_output } => self.words(&text(&final_output))?,
+            Event::WorkflowComplete { final_output } => self.print_text(&text(&final_output))?,
         }
         Ok(())
     }
@@ -159,8 +159,8 @@ impl Printer {
         }
         let line = match member("status") {
             Some("start") => {
-                let given = member("arguments").or_else(|| member("skill_name"));
-                format!("{of}{name} {}", given.unwrap_or_default())
+                let argument = member("arguments").or_else(|| member("skill_name"));
+                format!("{of}{name} {}", argument.unwrap_or_default())
             }
             Some("complete") => return Ok(()),
             _ => {
@@ -184,7 +184,7 @@ impl Printer {
     }
 
     /// Prints text as it arrives: byte for byte to a pipe, escaped on a terminal.
-    fn words(&mut self, words: &str) -> Result<(), CommandError> {
+    fn print_text(&mut self, words: &str) -> Result<(), CommandError> {
         if self.form == EventFormat::Json {
             return Ok(());
         }
@@ -244,7 +244,7 @@ fn text(value: &Value) -> String {
 }
 
 /// The first line of a value, cut short.
-fn shown(value: &Value) -> String {
+fn first_line(value: &Value) -> String {
     let text = text(value);
     let line = text.lines().next().unwrap_or_default();
     let short: String = line.chars().take(100).collect();

@@ -16,8 +16,8 @@ pub(crate) fn line(finding: &Value) -> String {
         finding_text(finding, &["message", "title", "description"]),
         finding_text(finding, &["fix"]),
     ];
-    let place = joined([file, at], ":");
-    let words = joined([place, rule, message], ": ");
+    let place = join_non_empty([file, at], ":");
+    let words = join_non_empty([place, rule, message], ": ");
     let line = match (words.is_empty(), fix.is_empty()) {
         (true, _) => finding.to_string(),
         (false, true) => words,
@@ -29,11 +29,11 @@ pub(crate) fn line(finding: &Value) -> String {
 /// The first findings as lines, and the number of the others.
 pub(crate) fn lines(findings: &[Value], line: impl Fn(&Value) -> String) -> Vec<String> {
     let says_something = |finding: &&Value| finding.as_object().is_none_or(|keys| !keys.is_empty());
-    few(findings.iter().filter(says_something).map(line).collect(), "see --json")
+    limit_lines(findings.iter().filter(says_something).map(line).collect(), "see --json")
 }
 
 /// The first lines, and the number of the others.
-pub(crate) fn few(mut lines: Vec<String>, way: &str) -> Vec<String> {
+pub(crate) fn limit_lines(mut lines: Vec<String>, way: &str) -> Vec<String> {
     let more = lines.len().saturating_sub(MAX_PRINTED_FINDINGS);
     lines.truncate(MAX_PRINTED_FINDINGS);
     lines.extend((more > 0).then(|| format!("and {more} more: {way}")));
@@ -50,7 +50,7 @@ pub(crate) fn finding_text(finding: &Value, keys: &[&str]) -> String {
     keys.iter().filter_map(text).find(|text| !text.is_empty()).unwrap_or_default()
 }
 
-fn joined<const N: usize>(parts: [String; N], by: &str) -> String {
+fn join_non_empty<const N: usize>(parts: [String; N], by: &str) -> String {
     let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     parts.join(by)
 }

@@ -35,7 +35,7 @@ use tokio::runtime::Runtime;
 pub(crate) use self::progress::Progress;
 pub(crate) use self::{
     choose::{Choice, Chosen, SourceListing, list},
-    consent::{Consent, Proposal, described, json as arrived, take_replacing},
+    consent::{Consent, Proposal, describe_skill, json as arrived, take_replacing},
     diff::{diff, summary},
     fetch::FetchedSkills,
     newest::{OnFailure, lacks_needs},

@@ -2,7 +2,7 @@
 //!
 //! - `own` reads Savoir's lockfiles, `selection` has filter options, `report` formats the results.
 
-mod own;
+mod locked_skills;
 mod report;
 mod selection;
 
@@ -28,8 +28,8 @@ use savoir_package::{
 use savoir_skill::folder::is_skill_file;
 
 pub(crate) use self::{
-    own::{Locked, Written},
-    report::{Json, Seen, few, source, state},
+    locked_skills::{InstalledFolder, Locked},
+    report::{InstalledSkillJson, SeenBy, limit_names, source, state},
     selection::Selection,
 };
 use crate::{config, copies::Identity, error::CommandError, install_context, output};
@@ -127,12 +127,12 @@ pub(crate) fn locked_for(folder: &Path) -> Option<Locked> {
     let has_lock = |place: &&Path| place.join(lock::FILE).is_file();
     if let Some(project) = folder.ancestors().skip(1).find(has_lock) {
         let folder = |agent: &Agent| agent.project_folder(project);
-        own::read(project, folder, &mut locked, &mut problems);
+        locked_skills::read(project, folder, &mut locked, &mut problems);
     }
     if let Some(user) = config::user_folder() {
-        own::read(&user, |agent| agents.user_folder(agent), &mut locked, &mut problems);
+        locked_skills::read(&user, |agent| agents.user_folder(agent), &mut locked, &mut problems);
     }
-    let at = own::by_folder(&locked).get(folder).copied()?;
+    let at = locked_skills::by_folder(&locked).get(folder).copied()?;
     Some(locked.swap_remove(at))
 }
 
@@ -149,10 +149,15 @@ impl Installed {
         let mut problems = Vec::new();
         if let Some(project) = &project {
             let folder = |agent: &Agent| agent.project_folder(project);
-            own::read(project, folder, &mut locked, &mut problems);
+            locked_skills::read(project, folder, &mut locked, &mut problems);
         }
         if let Some(user) = config::user_folder() {
-            own::read(&user, |agent| agents.user_folder(agent), &mut locked, &mut problems);
+            locked_skills::read(
+                &user,
+                |agent| agents.user_folder(agent),
+                &mut locked,
+                &mut problems,
+            );
         }
         let mut in_use = agents.detected(project.as_deref().unwrap_or(Path::new("")));
         // An agent counts as in use if skills were installed for it, even before its first start.
@@ -164,7 +169,7 @@ impl Installed {
                 in_use.push(agent);
             }
         }
-        let (own, by_folder) = (own::folders(&locked), own::by_folder(&locked));
+        let (own, by_folder) = (locked_skills::folders(&locked), locked_skills::by_folder(&locked));
         let inner = project.as_deref().map(inner_folders).unwrap_or_default();
         let places = SearchRoots { agents: agents.clone(), project: project.clone(), inner, own };
         let ledger = Ledger::open(&places);
@@ -234,7 +239,7 @@ impl Installed {
 
     fn rewritten(&self, entry: &LedgerEntry) -> Option<Drift> {
         let locked = self.locked_at(entry)?;
-        let is_here = |written: &&Written| written.paths().any(|path| path == entry.path());
+        let is_here = |written: &&InstalledFolder| written.paths().any(|path| path == entry.path());
         let agent = locked.written.iter().find(is_here)?.agent;
         let expected =
             self.skill_set_of(locked)?.expected(&locked.name, &locked.skill, agent).ok()?;

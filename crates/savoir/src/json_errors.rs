@@ -7,7 +7,7 @@ use clap::error::{ContextKind, ContextValue};
 use crate::{error::CommandError, output};
 
 /// Whether the command line has `--json` before `--`.
-pub(crate) fn are_wanted(args: &[OsString]) -> bool {
+pub(crate) fn is_json_requested(args: &[OsString]) -> bool {
     args.iter().take_while(|arg| *arg != "--").any(|arg| arg == "--json")
 }
 
@@ -43,7 +43,7 @@ mod tests {
     #[test]
     fn json_after_two_hyphens_belongs_to_the_tool() {
         let args = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
-        assert!(are_wanted(&args("savoir list --json")));
-        assert!(!are_wanted(&args("savoir run tool -- --json")));
+        assert!(is_json_requested(&args("savoir list --json")));
+        assert!(!is_json_requested(&args("savoir run tool -- --json")));
     }
 }

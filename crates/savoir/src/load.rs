@@ -120,18 +120,18 @@ pub(crate) fn source(path: &Path, origin: Origin<'_>) -> Result<Source, Box<Diag
     let file = fs::File::open(path).map_err(|error| unreadable(error.to_string()))?;
     let metadata = file.metadata().map_err(|error| unreadable(error.to_string()))?;
     if metadata.len() > limits::MAX_FILE_BYTES as u64 {
-        return Err(refused(&SourceError::TooLarge { size: metadata.len() }));
+        return Err(source_diagnostic(&SourceError::TooLarge { size: metadata.len() }));
     }
     let mut bytes = Vec::with_capacity(metadata.len() as usize + 1);
     file.take(limits::MAX_FILE_BYTES as u64 + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| unreadable(error.to_string()))?;
-    Source::from_bytes(bytes).map_err(|error| refused_at(path, &error))
+    Source::from_bytes(bytes).map_err(|error| source_diagnostic_at(path, &error))
 }
 
 /// The error for a text, with line and column of the first byte that is not UTF-8.
-fn refused_at(path: &Path, error: &SourceError) -> Box<Diagnostic> {
-    let mut found = refused(error);
+fn source_diagnostic_at(path: &Path, error: &SourceError) -> Box<Diagnostic> {
+    let mut found = source_diagnostic(error);
     if let (SourceError::NotUtf8 { offset, .. }, Ok(bytes)) = (error, fs::read(path)) {
         let before = &bytes[..(*offset).min(bytes.len())];
         let before = String::from_utf8_lossy(before);
@@ -142,7 +142,7 @@ fn refused_at(path: &Path, error: &SourceError) -> Box<Diagnostic> {
     found
 }
 
-fn refused(error: &SourceError) -> Box<Diagnostic> {
+fn source_diagnostic(error: &SourceError) -> Box<Diagnostic> {
     let found = Diagnostic::error(error.code(), Span::default(), error.to_string());
     Box::new(found.help(error.help()))
 }

@@ -8,7 +8,7 @@
 //!
 //! Copies with the same files are one candidate. The first candidate wins.
 
-mod order;
+mod precedence;
 mod remote;
 
 use std::{
@@ -27,7 +27,7 @@ use savoir_skill::{
 };
 use serde::Serialize;
 
-pub(crate) use self::{order::ordered, remote::Fetched};
+pub(crate) use self::{precedence::sort_by_precedence, remote::Fetched};
 use crate::{
     copies::{Identity, group_copies},
     error::CommandError,
@@ -184,7 +184,7 @@ impl Lookup {
         let ledger = &self.installed.ledger;
         let by_folder: Vec<&LedgerEntry> = ledger.named(name).iter().collect();
         let found = if by_folder.is_empty() { self.self_named(name) } else { by_folder };
-        let mut found = ordered(found, &self.installed);
+        let mut found = sort_by_precedence(found, &self.installed);
         found.retain(|entry| is_skill(entry.path()));
         found
     }
@@ -206,7 +206,7 @@ impl Lookup {
         Candidate {
             name: entry.name().to_owned(),
             path: short(entry.path()),
-            scope: order::scope(entry),
+            scope: precedence::scope(entry),
             agents: entry.agents(),
             version: own.or(by_lock.filter(|version| version != "0.0.0")),
             source: source(origin, locked).map(std::borrow::Cow::into_owned),

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_ends_where_a_sentence_goes_on() {
+    fn path_ends_before_punctuation() {
         let path = Path::new("/tmp/a.md");
         for text in
             ["/tmp/a.md", "wrote /tmp/a.md.", "'/tmp/a.md'", "/tmp/a.md, then", "out=/tmp/a.md"]

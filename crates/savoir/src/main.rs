@@ -65,7 +65,7 @@ fn main() -> ExitCode {
     let command = commands::help::command();
     let parsed = command.clone().try_get_matches_from(&args);
     let cli = parsed.and_then(|matches| Cli::from_arg_matches(&matches));
-    let json = json_errors::are_wanted(&args);
+    let json = json_errors::is_json_requested(&args);
     let cli = match cli {
         Ok(cli) => cli,
         Err(mut error) => {

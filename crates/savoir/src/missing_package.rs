@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_the_skill_is_no_package() {
+    fn file_of_the_skill_is_not_a_package() {
         let files = ["lib/helper.py".to_owned(), "ours/__init__.py".to_owned()];
         assert!(is_own("helper", &files) && is_own("ours", &files) && !is_own("requests", &files));
     }

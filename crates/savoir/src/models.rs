@@ -1,4 +1,4 @@
-//! The configured language models.
+//! Loads the configured language models, and converts their errors.
 
 use std::{env, path::Path};
 
@@ -6,17 +6,17 @@ use savoir_model::{ModelError, Models, Settings};
 
 use crate::{config::Config, error::CommandError};
 
-/// The models of the settings and the environment, without sending a request.
-pub(crate) fn models(config: &Config) -> Result<Models, CommandError> {
+/// Returns the models of the settings and the environment, without sending a request.
+pub(crate) fn configured_models(config: &Config) -> Result<Models, CommandError> {
     let tables = config.models.clone();
     let settings = Settings::from_tables(tables.providers, tables.embedding, tables.default);
     let settings = settings.with_environment(|name| env::var(name).ok())?;
     Ok(Models::from_settings(&settings)?)
 }
 
-/// As [`models`], for commands that need no other settings.
-pub(crate) fn from_settings() -> Result<Models, CommandError> {
-    models(&Config::load(Path::new("."))?)
+/// Like [`configured_models`], for commands that need no other settings.
+pub(crate) fn load_models() -> Result<Models, CommandError> {
+    configured_models(&Config::load(Path::new("."))?)
 }
 
 impl From<ModelError> for CommandError {

@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_variable_is_read_as_people_write_it() {
+    fn offline_variable_accepts_common_values() {
         for value in ["1", "true", "yes", "on"] {
             assert!(is_true(value), "{value}");
         }

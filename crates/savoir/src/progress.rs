@@ -24,7 +24,7 @@ impl Progress {
     }
 
     /// Updates the line, but not too often.
-    pub(crate) fn tell(&mut self, text: impl FnOnce() -> String) {
+    pub(crate) fn update(&mut self, text: impl FnOnce() -> String) {
         if !self.terminal || Instant::now() < self.next {
             return;
         }

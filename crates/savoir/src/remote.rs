@@ -115,7 +115,7 @@ impl Remote {
     /// The registry that may get the user's password. It must not come from a project, whose author
     /// could then get the password.
     pub(crate) fn trusted(&self) -> Result<Client, CommandError> {
-        self.own()?.clients().next().cloned().ok_or_else(|| {
+        self.user_registries()?.clients().next().cloned().ok_or_else(|| {
             none()
                 .hint("passwords go to a registry of a project only if you name it: --registry URL")
         })
@@ -126,11 +126,11 @@ impl Remote {
         if self.registry.is_some() {
             return self.trusted();
         }
-        home_of(&self.own()?, name)
+        home_of(&self.user_registries()?, name)
     }
 
     /// The registries without those of the project.
-    fn own(&self) -> Result<Registries, CommandError> {
+    fn user_registries(&self) -> Result<Registries, CommandError> {
         let mut settings = Settings::new(Home::from_environment()?.cache().join("registry"));
         settings.watcher = Some(watcher());
         settings.network = offline::network(false);

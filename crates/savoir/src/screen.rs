@@ -157,7 +157,7 @@ impl Screen {
                 State::Control
             }
             (State::Control, 0x40..=0x7e) => {
-                let allowed = allowed(&mut self.row, self.deepest, sequence, byte);
+                let allowed = filter_sequence(&mut self.row, self.deepest, sequence, byte);
                 self.is_changed |= !allowed.is_empty();
                 // Everything below is erased.
                 if byte == b'J' && !allowed.is_empty() {
@@ -184,7 +184,7 @@ fn push_letter(bytes: &[u8], out: &mut Vec<u8>) {
 }
 
 /// The sequence to write; empty if it is removed.
-fn allowed(row: &mut usize, deepest: usize, parameters: &[u8], last: u8) -> Vec<u8> {
+fn filter_sequence(row: &mut usize, deepest: usize, parameters: &[u8], last: u8) -> Vec<u8> {
     let whole = |parameters: &[u8]| [b"\x1b[", parameters, &[last]].concat();
     let number = || std::str::from_utf8(parameters).ok()?.parse::<usize>().ok();
     let is_plain = parameters.iter().all(|byte| matches!(byte, b'0'..=b'9' | b';' | b':'));
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_want_to_see_passes() {
+    fn text_and_colors_pass() {
         for text in [
             "plain\ttext\r\n",
             "10 %\r20 %\r",
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_stands_below_all_that_was_printed() {
+    fn later_output_starts_below_earlier_output() {
         let end = |bytes: &[u8]| {
             let mut screen = Screen::new();
             screen.sanitize(0, bytes);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_acts_on_the_terminal_is_removed() {
+    fn terminal_commands_are_removed() {
         for (bytes, text) in [
             (&b"\x1b]0;title\x07x"[..], "x"),
             (b"\x1b]52;c;ZXZpbA==\x1b\\x", "x"),

@@ -26,7 +26,7 @@ pub(crate) struct Account {
 }
 
 /// The options for a command about the tokens of a user at a registry.
-pub(crate) fn as_whom(email: Option<&str>, address: &str, remote: &Remote) -> String {
+pub(crate) fn account_options(email: Option<&str>, address: &str, remote: &Remote) -> String {
     let email = email.map_or_else(|| "EMAIL".to_owned(), shell_word);
     let plainly = if remote.allow_http { " --allow-http" } else { "" };
     format!("--email {email} --registry {}{plainly}", shell_word(address))
@@ -59,7 +59,7 @@ pub(crate) fn secret(what: &str) -> Result<String, CommandError> {
 }
 
 /// Logs in, does some work, and logs out even if the work fails.
-pub(crate) async fn as_person<T>(
+pub(crate) async fn with_password_session<T>(
     client: &Client,
     email: &str,
     password: &str,

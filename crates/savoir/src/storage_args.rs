@@ -10,7 +10,7 @@ use savoir_engine::Home;
 use savoir_store::{Database, Storage, StoreError};
 
 use crate::{
-    config::{Config, ServeLayer, masked},
+    config::{Config, ServeLayer, mask_password},
     error::CommandError,
     output,
 };
@@ -128,7 +128,7 @@ impl StorageLocation {
     /// The database for messages, without its password.
     pub(crate) fn shown_database(&self) -> String {
         match &self.database {
-            Some(url) => masked(url),
+            Some(url) => mask_password(url),
             None => self.data.join(FILE).display().to_string(),
         }
     }
@@ -164,7 +164,7 @@ impl StorageLocation {
     /// The storage for messages, without its password.
     pub(crate) fn shown_storage(&self) -> String {
         match &self.storage {
-            Some(url) => masked(url),
+            Some(url) => mask_password(url),
             None => self.data.display().to_string(),
         }
     }
@@ -208,7 +208,7 @@ async fn probe(storage: &Storage, url: &str) -> Result<(), CommandError> {
         Ok(Err(error)) => error.to_string(),
         Err(_) => format!("no answer within {} s", BUCKET_TIMEOUT.as_secs()),
     };
-    Err(CommandError::input(format!("{} cannot be used: {why}", masked(url))).hint(
+    Err(CommandError::input(format!("{} cannot be used: {why}", mask_password(url))).hint(
         "set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION, and AWS_ENDPOINT_URL for \
          anything that is not AWS",
     ))

@@ -39,7 +39,7 @@ impl Keyring {
     }
 
     /// The signing keys.
-    pub(crate) fn own(&self) -> KeyStore {
+    pub(crate) fn own_keys(&self) -> KeyStore {
         KeyStore::new(self.keys())
     }
 
@@ -71,7 +71,7 @@ impl Keyring {
 
 /// The trusted and revoked keys for a run. Without a home folder there are none; an unreadable list is
 /// an error, because it may revoke a key.
-pub(crate) fn believed() -> Result<TrustStore, CommandError> {
+pub(crate) fn trust_store_for_run() -> Result<TrustStore, CommandError> {
     match config::user_folder() {
         Some(folder) => Keyring { folder }.trusted(),
         None => Ok(TrustStore::default()),

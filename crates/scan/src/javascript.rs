@@ -1,4 +1,4 @@
-//! Reads JavaScript and TypeScript files and records what they do as acts, using the syntax tree.
+//! Reads JavaScript and TypeScript files and records what they do as actions, using the syntax tree.
 //!
 //! As for Python, every expression becomes a [`Value`], and the tree is walked twice, so that a
 //! function knows the arguments of calls further down.
@@ -25,8 +25,10 @@ use oxc_span::{GetSpan, SourceType};
 use savoir_skill::Span;
 
 use super::{
-    act::{Act, Acts, Taint},
-    value::{self, CallArguments, CrossFileState, MAX_ITEMS, Value, environment, worst_of},
+    action::{Action, Actions, Taint},
+    value::{
+        self, CallArguments, CrossFileState, MAX_ITEMS, Value, environment, most_dangerous_item,
+    },
 };
 
 /// Maximum number of expressions that are evaluated, and of those evaluated while following calls.
@@ -38,7 +40,7 @@ const MAX_CALL_DEPTH: usize = 8;
 const MAX_EXPRESSION_DEPTH: usize = 200;
 
 /// Reads a text as TypeScript, which includes JavaScript; fails if it cannot be parsed.
-pub(super) fn read(path: &str, text: &str) -> Result<Acts, String> {
+pub(super) fn read(path: &str, text: &str) -> Result<Actions, String> {
     read_with(path, text, &mut CrossFileState::default())
 }
 
@@ -47,7 +49,7 @@ pub(super) fn read_with(
     path: &str,
     text: &str,
     state: &mut CrossFileState,
-) -> Result<Acts, String> {
+) -> Result<Actions, String> {
     depth::check(text)?;
     let tree = Allocator::default();
     let typescript = matches!(super::collect::extension(path).as_str(), "ts" | "mts" | "cts");
@@ -66,7 +68,7 @@ pub(super) fn read_with(
             }
         }
         if problem.is_empty() || !parsed.program.body.is_empty() {
-            return read_program(dispatch::stem(path), &parsed.program, state);
+            return read_program(dispatch::file_stem(path), &parsed.program, state);
         }
     }
     Err(problem)
@@ -76,26 +78,26 @@ fn read_program(
     stem: &str,
     program: &Program<'_>,
     state: &mut CrossFileState,
-) -> Result<Acts, String> {
-    let mut reader = Reader {
+) -> Result<Actions, String> {
+    let mut reader = JavaScriptReader {
         scopes: vec![HashMap::new()],
         state: std::mem::take(state),
         source: program.source_text,
-        asks_password: value::asks_password(program.source_text),
-        ..Reader::default()
+        asks_password: value::has_password_field(program.source_text),
+        ..JavaScriptReader::default()
     };
     for _ in 0..2 {
-        reader.acts = Acts::default();
+        reader.actions = Actions::default();
         (reader.steps, reader.followed) = (0, 0);
-        reader.statements(&program.body);
-        reader.keep_collections();
+        reader.read_statements(&program.body);
+        reader.store_collection_taint();
     }
     let top = reader.scopes.first().into_iter().flatten();
     let top: Vec<_> = top.map(|(name, value)| (name.clone(), value.clone())).collect();
     for (name, value) in &top {
         reader.state.set_constant(name, value);
         if name == "module.exports" {
-            reader.state.set_constant(&dispatch::exports_of(stem), value);
+            reader.state.set_constant(&dispatch::exports_key(stem), value);
         }
     }
     *state = std::mem::take(&mut reader.state);
@@ -103,10 +105,10 @@ fn read_program(
         return Err("it has too much to follow".into());
     }
     if reader.connects && reader.pipes_shell {
-        reader.acts.push(Act::ReverseShell, reader.connected_at);
+        reader.actions.push(Action::ReverseShell, reader.connected_at);
     }
-    reader.harm.report(&mut reader.acts);
-    Ok(reader.acts)
+    reader.harmful_calls.report(&mut reader.actions);
+    Ok(reader.actions)
 }
 
 /// A function that the file defines.
@@ -123,15 +125,15 @@ enum Body<'t> {
 }
 
 /// A function call that is being followed, and the merged value returned so far.
-struct Frame {
+struct CallFrame {
     name: String,
     returned: Value,
 }
 
 #[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a thing of its own that a file can do")]
-struct Reader<'t> {
-    acts: Acts,
+struct JavaScriptReader<'t> {
+    actions: Actions,
     scopes: Vec<HashMap<String, Value>>,
     state: CrossFileState,
     functions: HashMap<String, Function<'t>>,
@@ -142,8 +144,8 @@ struct Reader<'t> {
     source: &'t str,
     /// Suspicious function names, and whether each occurs as a literal in the file.
     written: HashMap<&'static str, bool>,
-    frames: Vec<Frame>,
-    harm: value::Harm,
+    frames: Vec<CallFrame>,
+    harmful_calls: value::HarmfulCalls,
     /// Variables whose initializer is being evaluated, and the last value of every variable.
     declaring: Vec<String>,
     last: HashMap<String, Value>,
@@ -165,28 +167,28 @@ fn span_of(span: oxc_span::Span) -> Span {
     Span::new(span.start as usize, span.end as usize)
 }
 
-impl<'t> Reader<'t> {
-    fn statements(&mut self, statements: &'t [Statement<'t>]) {
+impl<'t> JavaScriptReader<'t> {
+    fn read_statements(&mut self, statements: &'t [Statement<'t>]) {
         for statement in statements {
-            self.statement(statement);
+            self.read_statement(statement);
         }
     }
 
-    fn statement(&mut self, statement: &'t Statement<'t>) {
+    fn read_statement(&mut self, statement: &'t Statement<'t>) {
         self.depth += 1;
-        self.follow(statement);
+        self.follow_statement(statement);
         self.depth -= 1;
     }
 
-    fn follow(&mut self, statement: &'t Statement<'t>) {
+    fn follow_statement(&mut self, statement: &'t Statement<'t>) {
         if let Some(declaration) = statement.as_declaration() {
-            return self.declaration(declaration);
+            return self.read_declaration(declaration);
         }
         if let Some(module) = statement.as_module_declaration() {
             return self.module(module);
         }
         match statement {
-            Statement::BlockStatement(found) => self.statements(&found.body),
+            Statement::BlockStatement(found) => self.read_statements(&found.body),
             Statement::ExpressionStatement(found) => {
                 self.value(&found.expression);
             }
@@ -199,61 +201,61 @@ impl<'t> Reader<'t> {
             }
             Statement::IfStatement(found) => {
                 // Names that a condition skips are not searched for.
-                self.leaves_out = leaves(&found.consequent);
+                self.leaves_out = skips_rest(&found.consequent);
                 self.value(&found.test);
                 self.leaves_out = false;
-                self.statement(&found.consequent);
+                self.read_statement(&found.consequent);
                 if let Some(other) = &found.alternate {
-                    self.statement(other);
+                    self.read_statement(other);
                 }
             }
             Statement::ForStatement(found) => {
                 if let Some(ForStatementInit::VariableDeclaration(declaration)) = &found.init {
-                    self.variables(declaration);
+                    self.read_variables(declaration);
                 }
-                self.looped(&found.body);
+                self.read_loop_body(&found.body);
             }
             Statement::ForOfStatement(found) => {
                 let list = self.value(&found.right);
-                self.each(&found.left, &list);
-                self.looped(&found.body);
+                self.bind_loop_variable(&found.left, &list);
+                self.read_loop_body(&found.body);
             }
             Statement::ForInStatement(found) => {
                 let list = self.value(&found.right);
-                self.each(&found.left, &list);
-                self.looped(&found.body);
+                self.bind_loop_variable(&found.left, &list);
+                self.read_loop_body(&found.body);
             }
             Statement::WhileStatement(found) => {
                 self.value(&found.test);
-                self.looped(&found.body);
+                self.read_loop_body(&found.body);
             }
-            Statement::DoWhileStatement(found) => self.looped(&found.body),
-            Statement::LabeledStatement(found) => self.statement(&found.body),
+            Statement::DoWhileStatement(found) => self.read_loop_body(&found.body),
+            Statement::LabeledStatement(found) => self.read_statement(&found.body),
             Statement::SwitchStatement(found) => {
                 self.value(&found.discriminant);
                 for case in &found.cases {
-                    self.statements(&case.consequent);
+                    self.read_statements(&case.consequent);
                 }
             }
             Statement::ThrowStatement(found) => {
                 self.value(&found.argument);
             }
             Statement::TryStatement(found) => {
-                self.statements(&found.block.body);
+                self.read_statements(&found.block.body);
                 if let Some(handler) = &found.handler {
-                    self.statements(&handler.body.body);
+                    self.read_statements(&handler.body.body);
                 }
                 if let Some(last) = &found.finalizer {
-                    self.statements(&last.body);
+                    self.read_statements(&last.body);
                 }
             }
             _ => {}
         }
     }
 
-    fn declaration(&mut self, declaration: &'t Declaration<'t>) {
+    fn read_declaration(&mut self, declaration: &'t Declaration<'t>) {
         match declaration {
-            Declaration::VariableDeclaration(found) => self.variables(found),
+            Declaration::VariableDeclaration(found) => self.read_variables(found),
             Declaration::FunctionDeclaration(found) => {
                 let name = found.id.as_ref().map_or("", |id| id.name.as_str());
                 self.function(name, &found.params, found.body.as_deref());
@@ -266,7 +268,7 @@ impl<'t> Reader<'t> {
     fn module(&mut self, module: &'t ModuleDeclaration<'t>) {
         match module {
             ModuleDeclaration::ImportDeclaration(found) => {
-                let from = bare(found.source.value.as_str());
+                let from = normalize_module_name(found.source.value.as_str());
                 for specifier in found.specifiers.iter().flatten() {
                     let (local, name) = match specifier {
                         ImportDeclarationSpecifier::ImportSpecifier(one) => {
@@ -283,10 +285,15 @@ impl<'t> Reader<'t> {
                     let imported = name.rsplit('.').next().unwrap_or_default();
                     let constant = self.state.constants.get(imported);
                     let constant = constant.filter(|_| from.starts_with('.')).cloned();
-                    self.set(local.name.as_str(), constant.unwrap_or_else(|| Value::named(name)));
+                    self.declare_variable(
+                        local.name.as_str(),
+                        constant.unwrap_or_else(|| Value::named(name)),
+                    );
                 }
             }
-            ModuleDeclaration::ExportDeclaration(found) => self.declaration(&found.declaration),
+            ModuleDeclaration::ExportDeclaration(found) => {
+                self.read_declaration(&found.declaration)
+            }
             ModuleDeclaration::ExportDefaultDeclaration(found) => match &found.declaration {
                 ExportDefaultDeclarationKind::FunctionDeclaration(function) => {
                     self.function("default", &function.params, function.body.as_deref());
@@ -299,7 +306,7 @@ impl<'t> Reader<'t> {
                 other => {
                     if let Some(value) = other.as_expression() {
                         let value = self.value(value);
-                        self.also_known("default", &value);
+                        self.name_anonymous_function("default", &value);
                     }
                 }
             },
@@ -312,7 +319,7 @@ impl<'t> Reader<'t> {
         for element in &class.body.body {
             match element {
                 ClassElement::MethodDefinition(method) => {
-                    let name = key_of(&method.key).unwrap_or_default();
+                    let name = property_name(&method.key).unwrap_or_default();
                     let name = if name == "constructor" { own } else { &name };
                     self.function(name, &method.value.params, method.value.body.as_deref());
                 }
@@ -320,28 +327,28 @@ impl<'t> Reader<'t> {
                     let value = property.value.as_ref().map(|value| self.value(value));
                     let key = match &property.key {
                         PropertyKey::PrivateIdentifier(name) => Some(format!("#{}", name.name)),
-                        other => key_of(other),
+                        other => property_name(other),
                     };
                     if let (Some(value), Some(key)) = (value, key) {
-                        self.also_known(&key, &value);
+                        self.name_anonymous_function(&key, &value);
                         if let Some(scope) = self.scopes.first_mut() {
                             scope.entry(format!("this.{key}")).or_insert(value);
                         }
                     }
                 }
-                ClassElement::StaticBlock(block) => self.statements(&block.body),
+                ClassElement::StaticBlock(block) => self.read_statements(&block.body),
                 _ => {}
             }
         }
     }
 
-    fn looped(&mut self, body: &'t Statement<'t>) {
+    fn read_loop_body(&mut self, body: &'t Statement<'t>) {
         self.loops += 1;
-        self.statement(body);
+        self.read_statement(body);
         self.loops -= 1;
     }
 
-    fn variables(&mut self, declaration: &'t VariableDeclaration<'t>) {
+    fn read_variables(&mut self, declaration: &'t VariableDeclaration<'t>) {
         for one in &declaration.declarations {
             let BindingPattern::BindingIdentifier(id) = &one.id else {
                 let value = one.init.as_ref().map(|value| self.value(value)).unwrap_or_default();
@@ -350,29 +357,29 @@ impl<'t> Reader<'t> {
             };
             let name = id.name.as_str();
             let Some(init) = &one.init else {
-                self.set(name, Value::default());
+                self.declare_variable(name, Value::default());
                 continue;
             };
             self.declaring.push(name.to_owned());
-            let before = std::mem::replace(&mut self.leaves_out, value::is_left_out(name));
+            let before = std::mem::replace(&mut self.leaves_out, value::is_exclusion_list(name));
             let value = self.value(init);
             self.leaves_out = before;
             self.declaring.pop();
-            self.also_known(name, &value);
-            let value = self.refilled(name, value);
+            self.name_anonymous_function(name, &value);
+            let value = self.with_later_items(name, value);
             self.last.insert(name.to_owned(), value.clone());
-            self.set(name, value);
+            self.declare_variable(name, value);
         }
     }
 
     /// Gives an anonymous function the name that it is stored under.
-    fn also_known(&mut self, name: &str, value: &Value) {
+    fn name_anonymous_function(&mut self, name: &str, value: &Value) {
         let known = value.name.as_deref().filter(|name| name.starts_with("function@"));
         if let Some(function) = known.and_then(|known| self.functions.get(known)).copied() {
             self.functions.insert(name.to_owned(), function);
             // Calls in this file are already followed; calls in other files only know the name.
-            if let Some(given) = self.state.call_arguments.get(name).cloned() {
-                self.call_own(name, &given.positional);
+            if let Some(passed_arguments) = self.state.call_arguments.get(name).cloned() {
+                self.call_skill_function(name, &passed_arguments.positional);
             }
         }
     }
@@ -401,19 +408,25 @@ impl<'t> Reader<'t> {
         if self.frames.iter().any(|frame| frame.name == name) {
             return;
         }
-        let given = self.state.call_arguments.get(name).cloned().unwrap_or_default();
-        let value = self.enter(name, function, &given);
+        let passed_arguments = self.state.call_arguments.get(name).cloned().unwrap_or_default();
+        let value = self.evaluate_function(name, function, &passed_arguments);
         self.state.record_return(name, &value);
     }
 
-    fn enter(&mut self, name: &str, function: Function<'t>, given: &CallArguments) -> Value {
+    fn evaluate_function(
+        &mut self,
+        name: &str,
+        function: Function<'t>,
+        passed_arguments: &CallArguments,
+    ) -> Value {
         self.scopes.push(HashMap::new());
         for (index, parameter) in function.parameters.items.iter().enumerate() {
-            let value = given.positional.get(index).filter(|value| **value != Value::default());
+            let value =
+                passed_arguments.positional.get(index).filter(|value| **value != Value::default());
             let default = parameter.initializer.as_deref().map(|value| self.value(value));
-            let asked = || web::first_argument(name, function, self.asks_password);
-            let asked = if index == 0 && value.is_none() { asked() } else { None };
-            let value = value.cloned().or(default).or(asked).unwrap_or_default();
+            let request_value = || web::first_argument(name, function, self.asks_password);
+            let request_value = if index == 0 && value.is_none() { request_value() } else { None };
+            let value = value.cloned().or(default).or(request_value).unwrap_or_default();
             self.bind(&parameter.pattern, &value);
             // `constructor(private name: string)` also declares an attribute.
             if let (Some(_), BindingPattern::BindingIdentifier(id)) =
@@ -424,14 +437,14 @@ impl<'t> Reader<'t> {
             }
         }
         if let Some(rest) = &function.parameters.rest {
-            let items = given.positional.iter().skip(function.parameters.items.len());
+            let items = passed_arguments.positional.iter().skip(function.parameters.items.len());
             let value = Value { items: items.cloned().collect(), ..Value::default() };
             self.bind(&rest.rest.argument, &value);
         }
-        self.frames.push(Frame { name: name.to_owned(), returned: Value::default() });
+        self.frames.push(CallFrame { name: name.to_owned(), returned: Value::default() });
         let value = match function.body {
             Body::Statements(body) => {
-                self.statements(body);
+                self.read_statements(body);
                 None
             }
             Body::Expression(body) => Some(self.value(body)),
@@ -442,7 +455,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Calls a function that the skill defines.
-    fn call_own(&mut self, name: &str, arguments: &[Value]) -> Option<Value> {
+    fn call_skill_function(&mut self, name: &str, arguments: &[Value]) -> Option<Value> {
         self.state.record_call(name, arguments, &[]);
         let function = self.functions.get(name).copied().filter(|_| {
             self.frames.len() < MAX_CALL_DEPTH
@@ -451,9 +464,10 @@ impl<'t> Reader<'t> {
                 && !self.frames.iter().any(|frame| frame.name == name)
         });
         let Some(function) = function else { return self.state.returns.get(name).cloned() };
-        let given = CallArguments { positional: arguments.to_vec(), keywords: Vec::new() };
+        let passed_arguments =
+            CallArguments { positional: arguments.to_vec(), keywords: Vec::new() };
         let before = self.steps;
-        let value = self.enter(name, function, &given);
+        let value = self.evaluate_function(name, function, &passed_arguments);
         self.followed += self.steps.saturating_sub(before);
         self.steps = before;
         Some(value)
@@ -467,7 +481,7 @@ impl<'t> Reader<'t> {
         {
             return value;
         }
-        if let Some(value) = self.call_own(own_name(&name), arguments) {
+        if let Some(value) = self.call_skill_function(name_within_file(&name), arguments) {
             return value;
         }
         let mut taint = Taint::default();
@@ -485,7 +499,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Adds a value to those that a generator yields.
-    fn yielded(&mut self, value: Value) {
+    fn record_yielded(&mut self, value: Value) {
         if let Some(frame) = self.frames.last_mut()
             && frame.returned.items.len() < 64
         {
@@ -493,27 +507,27 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn each(&mut self, left: &'t ForStatementLeft<'t>, list: &Value) {
+    fn bind_loop_variable(&mut self, left: &'t ForStatementLeft<'t>, list: &Value) {
         if let ForStatementLeft::VariableDeclaration(declaration) = left {
-            let item = worst_of(list);
+            let item = most_dangerous_item(list);
             for one in &declaration.declarations {
                 self.bind(&one.id, &item);
             }
         }
     }
 
-    fn set(&mut self, name: &str, value: Value) {
+    fn declare_variable(&mut self, name: &str, value: Value) {
         if let Some(scope) = self.scopes.last_mut() {
             scope.insert(name.to_owned(), value);
         }
     }
 
     /// Assigns a variable in the scope where it was declared.
-    fn change(&mut self, name: &str, value: Value) {
+    fn assign_variable(&mut self, name: &str, value: Value) {
         let known = self.scopes.iter_mut().rev().find(|scope| scope.contains_key(name));
         match known {
             Some(scope) => drop(scope.insert(name.to_owned(), value)),
-            None => self.set(name, value),
+            None => self.declare_variable(name, value),
         }
     }
 
@@ -523,10 +537,12 @@ impl<'t> Reader<'t> {
 
     fn bind(&mut self, pattern: &'t BindingPattern<'t>, value: &Value) {
         match pattern {
-            BindingPattern::BindingIdentifier(id) => self.set(id.name.as_str(), value.clone()),
+            BindingPattern::BindingIdentifier(id) => {
+                self.declare_variable(id.name.as_str(), value.clone())
+            }
             BindingPattern::ObjectPattern(found) => {
                 for property in &found.properties {
-                    let part = member(value, &key_of(&property.key).unwrap_or_default());
+                    let part = member(value, &property_name(&property.key).unwrap_or_default());
                     self.bind(&property.value, &part);
                 }
                 if let Some(rest) = &found.rest {
@@ -564,7 +580,7 @@ impl<'t> Reader<'t> {
             match argument {
                 Argument::SpreadElement(spread) => {
                     let value = self.value(&spread.argument);
-                    spread_into(&mut values, value);
+                    push_spread(&mut values, value);
                 }
                 other => {
                     let value = other.as_expression().map(|value| self.value(value));
@@ -583,17 +599,21 @@ impl<'t> Reader<'t> {
         self.depth += 1;
         let value = match expression.as_member_expression() {
             Some(found) => self.member(found),
-            None => self.value_of(expression),
+            None => self.evaluate_expression(expression),
         };
         self.depth -= 1;
         value
     }
 
-    fn value_of(&mut self, expression: &'t Expression<'t>) -> Value {
+    fn evaluate_expression(&mut self, expression: &'t Expression<'t>) -> Value {
         match expression {
             Expression::StringLiteral(found) => {
                 if !self.leaves_out {
-                    value::names(found.value.as_str(), span_of(found.span), &mut self.acts);
+                    value::record_credential_mention(
+                        found.value.as_str(),
+                        span_of(found.span),
+                        &mut self.actions,
+                    );
                 }
                 Value::text(found.value.as_str())
             }
@@ -601,7 +621,7 @@ impl<'t> Reader<'t> {
             Expression::RegExpLiteral(found) => {
                 // A pattern must not be treated as text, so it becomes an item of a named value.
                 let pattern = Value::text(found.regex.pattern.text.as_str());
-                Value { items: vec![pattern], ..Value::named(sources::PATTERN) }
+                Value { items: vec![pattern], ..Value::named(sources::REGULAR_EXPRESSION) }
             }
             Expression::NumericLiteral(found) if found.value.fract() == 0.0 => {
                 Value::text(found.value.to_string())
@@ -614,7 +634,11 @@ impl<'t> Reader<'t> {
                     values.extend(found.expressions.get(index).map(|value| self.value(value)));
                 }
                 let value = Value::joined(&values, "");
-                value::names(value.text_or_unknown(), span_of(found.span), &mut self.acts);
+                value::record_credential_mention(
+                    value.text_or_unknown(),
+                    span_of(found.span),
+                    &mut self.actions,
+                );
                 value
             }
             Expression::Identifier(found) => {
@@ -637,7 +661,7 @@ impl<'t> Reader<'t> {
                     match element {
                         oxc_ast::ast::ArrayExpressionElement::SpreadElement(spread) => {
                             let value = self.value(&spread.argument);
-                            spread_into(&mut items, value);
+                            push_spread(&mut items, value);
                         }
                         other => {
                             let value = other.as_expression().map(|value| self.value(value));
@@ -653,13 +677,13 @@ impl<'t> Reader<'t> {
                     match property {
                         ObjectPropertyKind::ObjectProperty(one) => {
                             let value = self.value(&one.value);
-                            let key = key_of(&one.key).unwrap_or_default();
-                            self.also_known(&key, &value);
+                            let key = property_name(&one.key).unwrap_or_default();
+                            self.name_anonymous_function(&key, &value);
                             object.items.push(Value::entry(&key, value));
                         }
                         ObjectPropertyKind::SpreadProperty(one) => {
                             let value = self.value(&one.argument);
-                            spread_into(&mut object.items, value);
+                            push_spread(&mut object.items, value);
                         }
                     }
                 }
@@ -699,7 +723,11 @@ impl<'t> Reader<'t> {
             Expression::YieldExpression(found) => {
                 let value = found.argument.as_ref().map(|value| self.value(value));
                 let value = value.unwrap_or_default();
-                self.yielded(if found.delegate { worst_of(&value) } else { value.clone() });
+                self.record_yielded(if found.delegate {
+                    most_dangerous_item(&value)
+                } else {
+                    value.clone()
+                });
                 value
             }
             Expression::BinaryExpression(found) => {
@@ -714,7 +742,11 @@ impl<'t> Reader<'t> {
                     Some(sum) => Value::text(sum.to_string()),
                     None => binary(found.operator, left, right),
                 };
-                value::names(value.text_or_unknown(), span_of(found.span), &mut self.acts);
+                value::record_credential_mention(
+                    value.text_or_unknown(),
+                    span_of(found.span),
+                    &mut self.actions,
+                );
                 value
             }
             Expression::LogicalExpression(found) => {
@@ -743,8 +775,11 @@ impl<'t> Reader<'t> {
             }
             Expression::ImportExpression(found) => {
                 let source = self.value(&found.source);
-                library::load(self, &source, span_of(found.span));
-                source.known().map(|source| Value::named(bare(source))).unwrap_or_default()
+                library::record_module_load(self, &source, span_of(found.span));
+                source
+                    .known()
+                    .map(|source| Value::named(normalize_module_name(source)))
+                    .unwrap_or_default()
             }
             Expression::ParenthesizedExpression(found) => self.value(&found.expression),
             Expression::SequenceExpression(found) => {
@@ -769,7 +804,7 @@ impl<'t> Reader<'t> {
                     values.extend(expressions.get(index).map(|value| self.value(value)));
                 }
                 let text = Value::joined(&values, "");
-                if tag.name.as_deref().is_some_and(|name| own_name(name) == "$") {
+                if tag.name.as_deref().is_some_and(|name| name_within_file(name) == "$") {
                     return library::shell(self, &text, None, span_of(found.span));
                 }
                 text
@@ -786,35 +821,35 @@ impl<'t> Reader<'t> {
             let name = id.name.as_str();
             let old = self.lookup(name).cloned().unwrap_or_default();
             let value = if plain { value } else { Value::joined(&[old, value], "") };
-            return self.change(name, value);
+            return self.assign_variable(name, value);
         }
         let Some(found) = target.as_member_expression() else { return };
         let object = self.value(found.object());
         let name = found.static_property_name().unwrap_or_default();
-        if sources::loads(name, &object) && value.text_or_unknown().contains("://") {
-            value::send(&value, &[], &[], span_of(found.span()), &mut self.acts);
+        if sources::loads_url(name, &object) && value.text_or_unknown().contains("://") {
+            value::record_send(&value, &[], &[], span_of(found.span()), &mut self.actions);
         }
-        if self.is_function(&value) && sources::is_patched(name, &object) {
-            let seen = Value::tainted(Taint::private(value::REQUESTS));
+        if self.is_function(&value) && sources::patches_library(name, &object) {
+            let seen = Value::tainted(Taint::private(value::PROGRAM_REQUESTS));
             self.invoke(&value, &[seen.clone(), seen], span_of(found.span()));
             // Callers of the library function are still analyzed with the original meaning.
             return;
         }
         if matches!(name, "onmessage" | "ondata") && object.taint.fetched.is_some() {
-            let given = Value::tainted(object.taint.clone());
-            self.invoke(&value, &[given], span_of(found.span()));
+            let passed_arguments = Value::tainted(object.taint.clone());
+            self.invoke(&value, &[passed_arguments], span_of(found.span()));
         }
         let Some(path) = member_path(found) else {
-            return self.put_into(found.object(), &value.all_taint());
+            return self.add_taint_to(found.object(), &value.all_taint());
         };
         if path.contains(".defaults.headers") {
-            return self.put_into(found.object(), &value.all_taint());
+            return self.add_taint_to(found.object(), &value.all_taint());
         }
         let property = path.rsplit('.').next().unwrap_or(&path).to_owned();
-        self.also_known(&property, &value);
+        self.name_anonymous_function(&property, &value);
         let span = span_of(found.span());
         if let Some(variable) = path.strip_prefix("process.env.") {
-            return value::redirect(variable, &value, span, &mut self.acts);
+            return value::record_api_redirect(variable, &value, span, &mut self.actions);
         }
         match found.object() {
             Expression::Identifier(id) if !path.starts_with("module.") => {
@@ -825,10 +860,10 @@ impl<'t> Reader<'t> {
                 } else {
                     object.put(&property, value);
                 }
-                self.change(name, object);
+                self.assign_variable(name, object);
             }
             _ => {
-                let value = self.refilled(&path, value);
+                let value = self.with_later_items(&path, value);
                 if let Some(scope) = self.scopes.first_mut() {
                     scope.insert(path, value);
                 }
@@ -837,11 +872,11 @@ impl<'t> Reader<'t> {
     }
 
     /// Adds taint to the object that an expression names or is a part of.
-    fn put_into(&mut self, target: &'t Expression<'t>, taint: &Taint) {
+    fn add_taint_to(&mut self, target: &'t Expression<'t>, taint: &Taint) {
         if let Some(found) = target.as_member_expression() {
             let own = matches!(found.object(), Expression::ThisExpression(_));
             let Some(path) = member_path(found).filter(|_| own) else {
-                return self.put_into(found.object(), taint);
+                return self.add_taint_to(found.object(), taint);
             };
             let mut value = self.lookup(&path).cloned().unwrap_or_default();
             value.taint.add(taint);
@@ -864,11 +899,13 @@ impl<'t> Reader<'t> {
             }
             Expression::CallExpression(call) => {
                 if let Some(found) = call.callee.as_member_expression() {
-                    self.put_into(found.object(), taint);
+                    self.add_taint_to(found.object(), taint);
                 }
             }
-            Expression::AwaitExpression(found) => self.put_into(&found.argument, taint),
-            Expression::ParenthesizedExpression(found) => self.put_into(&found.expression, taint),
+            Expression::AwaitExpression(found) => self.add_taint_to(&found.argument, taint),
+            Expression::ParenthesizedExpression(found) => {
+                self.add_taint_to(&found.expression, taint)
+            }
             _ => {}
         }
     }
@@ -894,8 +931,10 @@ impl<'t> Reader<'t> {
                     matches!(name, "globalThis" | "global" | "window" | "process")
                 });
                 if hidden && index.known().is_none() {
-                    self.acts.push(
-                        Act::Obscures("a function is looked up by a name that is put together"),
+                    self.actions.push(
+                        Action::Obfuscates(
+                            "a function is looked up by a name that is put together",
+                        ),
                         span_of(found.span()),
                     );
                 }
@@ -904,8 +943,8 @@ impl<'t> Reader<'t> {
                     return Value::tainted(Taint { environment, ..Taint::default() });
                 }
                 if let Some(name) = index.known() {
-                    self.pieced_together(name, span_of(found.span()));
-                } else if let Some(any) = dispatch::any_of(&self.exported(object)) {
+                    self.record_assembled_name(name, span_of(found.span()));
+                } else if let Some(any) = dispatch::any_function_of(&self.resolve_exports(object)) {
                     return any;
                 }
                 index.known().map(str::to_owned)
@@ -931,8 +970,12 @@ impl<'t> Reader<'t> {
         };
         let arguments = self.arguments(&call.arguments);
         match callee.name.as_deref() {
-            Some(dispatch::ANY) => return self.call_any(&callee, &arguments, span_of(call.span)),
-            Some(dispatch::MADE) => return self.call_made(&callee, &arguments, span_of(call.span)),
+            Some(dispatch::ANY_FUNCTION) => {
+                return self.call_each_choice(&callee, &arguments, span_of(call.span));
+            }
+            Some(dispatch::CONSTRUCTED_FUNCTION) => {
+                return self.call_constructed_function(&callee, &arguments, span_of(call.span));
+            }
             _ => {}
         }
         let name = callee.name.clone().unwrap_or_default();
@@ -950,30 +993,30 @@ impl<'t> Reader<'t> {
 
     fn called(&mut self, call: &calls::Call<'_, 't>) -> Value {
         let own = call.method.filter(|_| !call.name.starts_with("function@"));
-        let own = own.unwrap_or_else(|| own_name(call.name)).to_owned();
+        let own = own.unwrap_or_else(|| name_within_file(call.name)).to_owned();
         let library = call.receiver.name.as_deref().is_some_and(|name| {
             name.contains('(') || !(name == "this" || name.starts_with('.') || name == "exports")
         });
         // A method that the skill defines takes precedence over a library method of the same name.
         let hides = self.functions.contains_key(&own) && !library;
-        if hides && let Some(mut value) = self.call_own(&own, call.arguments) {
+        if hides && let Some(mut value) = self.call_skill_function(&own, call.arguments) {
             value.taint.add(&call.receiver.taint);
             return value;
         }
         // The receiver is an object of a class in another file of the skill.
         if call.receiver.name.as_deref().is_some_and(|name| name.starts_with("./"))
             && call.method.is_some()
-            && let Some(value) = self.call_own(&own, call.arguments)
+            && let Some(value) = self.call_skill_function(&own, call.arguments)
         {
             return value;
         }
-        library::mails(self, call);
+        library::record_mail_recipients(self, call);
         if let Some(value) = calls::call(self, call) {
             return value;
         }
         library::client(self, call.name, call.arguments, call.span);
         if !own.is_empty()
-            && let Some(value) = self.call_own(&own, call.arguments)
+            && let Some(value) = self.call_skill_function(&own, call.arguments)
         {
             return value;
         }
@@ -987,41 +1030,41 @@ impl<'t> Reader<'t> {
 
     /// Records that a file is read, and adds the taint of data that the skill wrote to it.
     fn read_file(&mut self, path: &Value, span: Span) -> Value {
-        let mut value = value::read(path, span, &mut self.acts);
+        let mut value = value::read(path, span, &mut self.actions);
         value.taint.add(&self.state.contents(path.text_or_unknown()));
         value
     }
 
     /// Records that a file is written.
     fn write_file(&mut self, path: &Value, text: &Value, span: Span) {
-        let act = Act::Writes {
+        let action = Action::WritesFile {
             path: path.text_or_unknown().to_owned(),
             text: text.text_or_unknown().to_owned(),
         };
-        self.acts.push(act, span);
-        value::placed(path, text, span, &mut self.acts);
+        self.actions.push(action, span);
+        value::record_downloaded_write(path, text, span, &mut self.actions);
         self.state.write(path, &text.all_taint());
     }
 }
 
 /// Returns the name of a function within its file: `./lib.send` is `send`, `./lib` is its only
 /// export.
-fn own_name(name: &str) -> &str {
+fn name_within_file(name: &str) -> &str {
     let last = name.rsplit('.').next().unwrap_or(name);
     if name.starts_with('.') && last.contains('/') { "exports" } else { last }
 }
 
 /// Whether a branch skips the rest: it continues the loop or returns.
-fn leaves(branch: &Statement<'_>) -> bool {
+fn skips_rest(branch: &Statement<'_>) -> bool {
     match branch {
-        Statement::BlockStatement(block) => block.body.first().is_some_and(leaves),
+        Statement::BlockStatement(block) => block.body.first().is_some_and(skips_rest),
         Statement::ContinueStatement(_) | Statement::ReturnStatement(_) => true,
         _ => false,
     }
 }
 
 /// Evaluates `...value` in a list or an object.
-fn spread_into(items: &mut Vec<Value>, value: Value) {
+fn push_spread(items: &mut Vec<Value>, value: Value) {
     if value.items.is_empty() || value.taint != Taint::default() {
         items.push(Value::tainted(value.taint.clone()));
     }
@@ -1042,7 +1085,7 @@ fn member_path(found: &MemberExpression<'_>) -> Option<String> {
 }
 
 /// Name of the `constructor` of a value without a name.
-const CLASS: &str = "Object.constructor";
+const UNNAMED_CONSTRUCTOR: &str = "Object.constructor";
 
 /// Returns a property of a value.
 fn member(object: &Value, property: &str) -> Value {
@@ -1050,7 +1093,7 @@ fn member(object: &Value, property: &str) -> Value {
         return found.clone();
     }
     match object.name.as_deref() {
-        Some(web::REQUEST) => Value::default(),
+        Some(web::HANDLER_REQUEST) => Value::default(),
         Some("process" | "Bun") if property == "env" => {
             let mut value = Value::named("process.env");
             value.taint.environment = true;
@@ -1063,13 +1106,15 @@ fn member(object: &Value, property: &str) -> Value {
         Some(name)
             if property == "constructor"
                 && (name.starts_with("function@")
-                    || matches!(name, "Function.prototype" | "Function" | CLASS)
+                    || matches!(name, "Function.prototype" | "Function" | UNNAMED_CONSTRUCTOR)
                     || name.ends_with(".constructor")) =>
         {
             Value::named("Function")
         }
         // The constructor of a constructor is `Function`, which compiles text.
-        None if property == "constructor" => Value { name: Some(CLASS.into()), ..object.clone() },
+        None if property == "constructor" => {
+            Value { name: Some(UNNAMED_CONSTRUCTOR.into()), ..object.clone() }
+        }
         name => Value { name: name.map(|name| format!("{name}.{property}")), ..object.clone() },
     }
 }
@@ -1097,12 +1142,12 @@ fn binary(operator: BinaryOperator, left: Value, right: Value) -> Value {
     }
 }
 
-fn key_of(key: &PropertyKey<'_>) -> Option<String> {
+fn property_name(key: &PropertyKey<'_>) -> Option<String> {
     key.static_name().map(|name| name.to_string())
 }
 
 /// Normalizes a module name: `node:fs/promises` is `fs`.
-fn bare(module: &str) -> &str {
+fn normalize_module_name(module: &str) -> &str {
     let module = module.strip_prefix("node:").unwrap_or(module);
     match module.strip_suffix("/promises").unwrap_or(module) {
         "fs-extra" | "graceful-fs" => "fs",

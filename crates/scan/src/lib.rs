@@ -2,7 +2,7 @@
 //!
 //! [`scan`] reads every file of a skill without running any of it: Markdown as prose and code
 //! blocks, shell by tokens, Python and JavaScript by syntax tree, archives and encoded text after
-//! decoding. The readers translate code to acts: actions such as "sends data to a host", in one
+//! decoding. The readers translate code to actions: actions such as "sends data to a host", in one
 //! form for all languages. So one rule covers all languages, and a payload in Base64, in pieces or
 //! in an archive is judged like a plain one.
 //!
@@ -22,16 +22,16 @@
 
 #![forbid(unsafe_code)]
 
-mod act;
+mod action;
 mod archive;
 mod batch;
 mod collect;
 mod context;
 mod decode;
-mod embedded;
+mod embedded_commands;
 mod files;
 mod fragment;
-mod hidden;
+mod hidden_text;
 mod host;
 mod javascript;
 mod passage;

@@ -35,12 +35,12 @@ pub(super) struct Passage<'a> {
 /// Splits a text into passages, without the frontmatter. Long paragraphs become several passages,
 /// so nothing is skipped.
 pub(super) fn passages(text: &str) -> Vec<Passage<'_>> {
-    let start = header(text);
+    let start = frontmatter_end(text);
     passages_at(&text[start..], start)
 }
 
 /// Returns the offset where the frontmatter ends, or 0 if there is none.
-pub(super) fn header(text: &str) -> usize {
+pub(super) fn frontmatter_end(text: &str) -> usize {
     let end = text.strip_prefix("---\n").and_then(|rest| rest.find("\n---"));
     // Two horizontal rules with sentences between them are not frontmatter.
     let end = end.filter(|end| text[4..4 + end].lines().all(is_header_line));
@@ -60,9 +60,9 @@ pub(super) fn passages_at(text: &str, mut start: usize) -> Vec<Passage<'_>> {
     let mut rest = text;
     let mut heading = "";
     while !rest.is_empty() {
-        let end = end_of_thought(rest);
+        let end = paragraph_end(rest);
         let mut at = start;
-        for fragment in pieces(&rest[..end]) {
+        for fragment in split_at_items(&rest[..end]) {
             if fragment.trim_start().starts_with('#') {
                 heading = fragment.trim_start().lines().next().unwrap_or_default();
             }
@@ -79,7 +79,7 @@ pub(super) fn passages_at(text: &str, mut start: usize) -> Vec<Passage<'_>> {
 }
 
 /// Returns the end of a paragraph. A paragraph that ends with a colon includes the next one.
-fn end_of_thought(text: &str) -> usize {
+fn paragraph_end(text: &str) -> usize {
     let mut end = text.find("\n\n").unwrap_or(text.len());
     while text[..end].trim_end().ends_with(':')
         && end + 2 < text.len()
@@ -98,27 +98,27 @@ fn end_of_thought(text: &str) -> usize {
 const SHORT_LIST: usize = 700;
 
 /// Splits a long text at its list items, and long items at [`MAX_PASSAGE_BYTES`].
-fn pieces(text: &str) -> Vec<&str> {
+fn split_at_items(text: &str) -> Vec<&str> {
     if text.len() <= SHORT_LIST {
         return vec![text];
     }
     let mut starts = vec![0];
     starts.extend(
-        text.match_indices('\n').map(|(at, _)| at + 1).filter(|at| begins_item(&text[*at..])),
+        text.match_indices('\n').map(|(at, _)| at + 1).filter(|at| starts_list_item(&text[*at..])),
     );
     starts.push(text.len());
-    starts.windows(2).flat_map(|pair| cut(&text[pair[0]..pair[1]])).collect()
+    starts.windows(2).flat_map(|pair| split_long_item(&text[pair[0]..pair[1]])).collect()
 }
 
 /// Whether a line begins a list item, a heading, a quote or a table row.
-fn begins_item(line: &str) -> bool {
+fn starts_list_item(line: &str) -> bool {
     let line = line.trim_start_matches([' ', '\t']);
     let number = line.trim_start_matches(|c: char| c.is_ascii_digit());
     line.starts_with(['-', '*', '|', '#', '>', '+'])
         || number.len() < line.len() && number.starts_with(['.', ')'])
 }
 
-fn cut(mut text: &str) -> Vec<&str> {
+fn split_long_item(mut text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     while text.len() > MAX_PASSAGE_BYTES {
         let mut end = MAX_PASSAGE_BYTES;
@@ -166,7 +166,7 @@ impl<'a> Passage<'a> {
         starts.extend(text.match_indices(['.', '!', '?', ';', '\n']).filter_map(|(at, mark)| {
             let next = at + mark.len();
             let ends = match mark {
-                "\n" => begins_item(&text[next..]),
+                "\n" => starts_list_item(&text[next..]),
                 _ => text[next..].starts_with([' ', '\n', '*', '_', '"', ')']),
             };
             ends.then_some(next)
@@ -178,7 +178,7 @@ impl<'a> Passage<'a> {
     }
 
     /// Whether the passage is conditional (`if …, do not …`) rather than an instruction.
-    pub(super) fn is_supposed(&self) -> bool {
+    pub(super) fn is_conditional(&self) -> bool {
         let first = self.words.first().map(|word| word.text.as_str());
         matches!(first, Some("if" | "should" | "when" | "whenever" | "wenn" | "si"))
             && (self.says(&["do not", "don't", "never", "not to"]) || self.text.contains(':'))
@@ -220,7 +220,7 @@ impl<'a> Passage<'a> {
             text.match_indices(mark)
                 .any(|(at, _)| text[at + mark.len_utf8()..].starts_with([' ', '\n', '*', '_', '"']))
         };
-        let item = text.match_indices('\n').any(|(at, _)| begins_item(&text[at + 1..]));
+        let item = text.match_indices('\n').any(|(at, _)| starts_list_item(&text[at + 1..]));
         !(ends('.') || ends('!') || ends('?') || ends(';') || item || text.contains(" | "))
     }
 
@@ -228,9 +228,9 @@ impl<'a> Passage<'a> {
     /// without `https://`.
     pub(super) fn links(&self) -> &[(&'a str, HostReputation)] {
         self.links.get_or_init(|| {
-            let urls = host::urls(self.text).into_iter().map(|(_, url)| url);
+            let urls = host::find_urls(self.text).into_iter().map(|(_, url)| url);
             let all = urls.chain(bare_links(self.text)).chain(bare_addresses(self.text));
-            let all = all.map(|url| (url, standing(url)));
+            let all = all.map(|url| (url, link_reputation(url)));
             all.filter(|(_, standing)| *standing != HostReputation::Local).collect()
         })
     }
@@ -239,7 +239,7 @@ impl<'a> Passage<'a> {
     /// `CLAUDE.md`. 0 means that it does not.
     pub(super) fn poison(&self) -> u32 {
         let lower = self.text.to_lowercase();
-        let file = STEERING.iter().find(|name| lower.contains(*name));
+        let file = AGENT_CONFIG_FILES.iter().find(|name| lower.contains(*name));
         if file.is_none() || !self.wants(&WRITES) && !contains(self.text, &["写进", "写入", "加入"])
         {
             return 0;
@@ -264,16 +264,16 @@ impl<'a> Passage<'a> {
             } else {
                 0
             }
-            + if self.hides() || self.dismisses() { 2 } else { 0 }
-            + u32::from(self.presses())
+            + if self.hides() || self.says_to_ignore_response() { 2 } else { 0 }
+            + u32::from(self.demands_no_questions())
     }
 
     /// Whether the passage demands that something is hidden from the user.
     pub(super) fn hides(&self) -> bool {
-        self.hides_at().is_some()
+        self.find_concealment().is_some()
     }
 
-    pub(super) fn hides_at(&self) -> Option<Span> {
+    pub(super) fn find_concealment(&self) -> Option<Span> {
         // Advice not to print a secret is legitimate.
         let prudent = |span: &Span| {
             let said = &self.text[span.start - self.span.start..span.end - self.span.start];
@@ -285,12 +285,13 @@ impl<'a> Passage<'a> {
         if contains(self.text, &["不要向用户", "不要提到", "不要告诉"]) {
             return Some(self.span);
         }
-        let hidden = self.find(&HIDES).filter(|span| !prudent(span) && !self.is_log_advice(*span));
+        let hidden =
+            self.find(&HIDES).filter(|span| !prudent(span) && !self.is_secret_log_advice(*span));
         hidden.or_else(|| self.find(&QUIETLY).filter(|_| self.wants(&QUIETLY)))
     }
 
     /// Whether the phrase at `span` is advice such as `keep it out of the log` about a secret.
-    fn is_log_advice(&self, span: Span) -> bool {
+    fn is_secret_log_advice(&self, span: Span) -> bool {
         let said =
             self.text[span.start - self.span.start..span.end - self.span.start].to_lowercase();
         (said.ends_with("log") || said.ends_with("output"))
@@ -299,17 +300,17 @@ impl<'a> Passage<'a> {
     }
 
     /// Finds an instruction to lie to the user or to cover up an action.
-    pub(super) fn lies_at(&self) -> Option<Span> {
+    pub(super) fn find_lie(&self) -> Option<Span> {
         self.find(&LIES)
     }
 
     /// Whether the passage wants to spend money in the user's name.
-    pub(super) fn spends(&self) -> bool {
+    pub(super) fn spends_user_money(&self) -> bool {
         self.wants(&SPENDS)
     }
 
     /// Whether the passage demands that something is done without asking the user.
-    pub(super) fn presses(&self) -> bool {
+    pub(super) fn demands_no_questions(&self) -> bool {
         self.matches(&PRESSES)
     }
 
@@ -353,29 +354,31 @@ impl<'a> Passage<'a> {
     }
 
     /// Whether the passage mentions the conversation or the memory of the agent.
-    pub(super) fn is_personal(&self) -> bool {
+    pub(super) fn mentions_conversation(&self) -> bool {
         self.matches(&PERSONAL)
     }
 
     /// Whether the passage mentions data of the user: mails, notes, documents, code, people.
-    pub(super) fn is_content(&self) -> bool {
-        self.is_personal() || self.matches(&CONTENT) || contains(self.text, &CONTENT_ELSEWHERE)
+    pub(super) fn mentions_user_data(&self) -> bool {
+        self.mentions_conversation()
+            || self.matches(&CONTENT)
+            || contains(self.text, &USER_DATA_WORDS_WITHOUT_SPACES)
     }
 
     /// Whether the passage asks for all of something instead of the part that a task needs.
-    pub(super) fn is_whole(&self) -> bool {
+    pub(super) fn asks_for_everything(&self) -> bool {
         self.matches(&WHOLE) || contains(self.text, &["全部", "所有", "整个", "完整"])
     }
 
     /// Whether the passage says to ignore the response or not to mention it.
-    pub(super) fn dismisses(&self) -> bool {
+    pub(super) fn says_to_ignore_response(&self) -> bool {
         self.matches(&DISMISSES) || contains(self.text, &["忽略", "不必告诉", "不要写", "不要告诉"])
     }
 
     /// How suspicious the destination of data is: 0 (none), 1 (an unnamed other place), 2 (a host
     /// or a mail address) or 3 (a shady host).
     pub(super) fn destination(&self) -> u32 {
-        self.distance(self.links().iter())
+        self.link_suspicion(self.links().iter())
     }
 
     /// Like [`Self::destination`], without Markdown links, which are for readers.
@@ -384,10 +387,10 @@ impl<'a> Passage<'a> {
             let at = url.as_ptr() as usize - self.text.as_ptr() as usize;
             !self.text[..at].ends_with("](") && !self.text[..at].ends_with('<')
         };
-        self.distance(self.links().iter().filter(written))
+        self.link_suspicion(self.links().iter().filter(written))
     }
 
-    fn distance<'l>(&self, links: impl Iterator<Item = &'l (&'a str, HostReputation)>) -> u32
+    fn link_suspicion<'l>(&self, links: impl Iterator<Item = &'l (&'a str, HostReputation)>) -> u32
     where
         'a: 'l,
     {
@@ -399,19 +402,19 @@ impl<'a> Passage<'a> {
                 HostReputation::KnownVariable | HostReputation::Named => 2,
             });
         }
-        if far == 0 && self.has_address() {
+        if far == 0 && self.has_mail_address() {
             far = 2;
         }
         if far > 0 { far } else { u32::from(self.matches(&ELSEWHERE)) }
     }
 
     /// Whether the passage contains a bare IP address or a public drop service.
-    pub(super) fn is_nameless(&self) -> bool {
-        self.links().iter().any(|(url, _)| host::is_drop(url))
+    pub(super) fn has_anonymous_host(&self) -> bool {
+        self.links().iter().any(|(url, _)| host::is_data_drop(url))
     }
 
     /// Whether the passage contains an e-mail address.
-    pub(super) fn has_address(&self) -> bool {
+    pub(super) fn has_mail_address(&self) -> bool {
         self.text.match_indices('@').any(|(at, _)| {
             let name = |c: char| c.is_ascii_alphanumeric() || "._-+".contains(c);
             let before = self.text[..at].chars().next_back().is_some_and(name);
@@ -432,22 +435,22 @@ impl<'a> Passage<'a> {
 
     /// Whether the passage says to encode data, which makes it fit into a URL and hides it from
     /// readers.
-    pub(super) fn encodes(&self) -> bool {
+    pub(super) fn says_to_encode(&self) -> bool {
         self.matches(&ENCODES)
     }
 
     /// Whether the passage explains how to get your own API key.
-    pub(super) fn is_sign_up(&self) -> bool {
+    pub(super) fn explains_api_key_sign_up(&self) -> bool {
         self.matches(&SIGN_UP)
     }
 
-    /// Whether the passage says to ask somebody, without a negation.
+    /// Whether the passage says to ask a person, without a negation.
     pub(super) fn asks(&self) -> bool {
         self.wants(&ASKS)
     }
 
     /// Whether the passage says to ask the user for consent first.
-    pub(super) fn is_asking(&self) -> bool {
+    pub(super) fn asks_for_consent(&self) -> bool {
         self.wants(&CONSENT)
     }
 
@@ -465,11 +468,11 @@ impl<'a> Passage<'a> {
 
     /// Whether the passage describes attacks in order to warn about them.
     pub(super) fn warns(&self) -> bool {
-        (self.says(&WARNINGS) || self.is_below_warning()) && !self.is_order()
+        (self.says(&WARNINGS) || self.is_under_warning_heading()) && !self.orders_to_send_secrets()
     }
 
     /// Whether a sentence orders to send secrets to an address. Such a passage is never a warning.
-    fn is_order(&self) -> bool {
+    fn orders_to_send_secrets(&self) -> bool {
         let draft = self.sentences().any(|one| {
             let verb = one.words.iter().take(14).any(|word| {
                 matches!(
@@ -477,13 +480,16 @@ impl<'a> Passage<'a> {
                     "read" | "ask" | "send" | "post" | "upload" | "collect"
                 )
             });
-            verb && one.sends() > 0 && one.address() > 0 && one.secrets() > 1 && !one.is_supposed()
+            verb && one.sends() > 0
+                && one.address() > 0
+                && one.secrets() > 1
+                && !one.is_conditional()
         });
         draft && !self.says(&["attacker sends", "attackers send", "an attacker", "the attacker"])
     }
 
     /// Whether the heading announces bad examples: `## Scams to warn about`.
-    fn is_below_warning(&self) -> bool {
+    fn is_under_warning_heading(&self) -> bool {
         const BAD: [&str; 8] = [
             "scam",
             "refuse",
@@ -523,7 +529,7 @@ fn bare_links(text: &str) -> impl Iterator<Item = &str> {
 
 /// Returns the reputation of an address. Storage buckets count as named hosts although their names
 /// have no dot.
-fn standing(url: &str) -> HostReputation {
+fn link_reputation(url: &str) -> HostReputation {
     let storage = ["s3://", "gs://", "rsync://", "ftp://", "sftp://", "scp://"];
     match host::reputation(url) {
         HostReputation::Unknown if storage.iter().any(|scheme| url.starts_with(scheme)) => {
@@ -539,12 +545,12 @@ fn bare_addresses(text: &str) -> impl Iterator<Item = &str> {
     words.filter(|word| {
         word.starts_with(|c: char| c.is_ascii_digit())
             && word.matches('.').count() >= 3
-            && host::is_bare(word.trim_end_matches('.'))
+            && host::has_bare_ip(word.trim_end_matches('.'))
     })
 }
 
 /// Files and settings that configure agents.
-const STEERING: [&str; 36] = [
+const AGENT_CONFIG_FILES: [&str; 36] = [
     "claude.md",
     "agents.md",
     "gemini.md",
@@ -588,7 +594,7 @@ fn contains(text: &str, any: &[&str]) -> bool {
 }
 
 /// Words for user data in languages that are written without blanks.
-const CONTENT_ELSEWHERE: [&str; 8] =
+const USER_DATA_WORDS_WITHOUT_SPACES: [&str; 8] =
     ["源代码", "聊天内容", "环境变量", "对话", "文件内容", "通讯录", "邮件", "密码"];
 
 const NEGATIONS: [&str; 12] = [
@@ -1021,7 +1027,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forbidden_is_not_wanted() {
+    fn negated_phrases_do_not_match() {
         let sends = |text: &str| Passage::new(text, 0).sends();
         assert_eq!(sends("Then upload the file."), 2);
         assert_eq!(sends("Never upload the file."), 0);
@@ -1029,7 +1035,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_and_places() {
+    fn secrets_and_destinations_are_scored() {
         let passage = |text| Passage::new(text, 0);
         assert_eq!(passage("the twelve recovery words").secrets(), 3);
         assert_eq!(passage("the API key").secrets(), 2);

@@ -34,7 +34,7 @@ pub(super) fn words(text: &str) -> Vec<Word> {
             }
             match words.last_mut() {
                 Some(word) if c.is_ascii() => word.text.push(c.to_ascii_lowercase()),
-                Some(word) => word.text.extend(plain(c).to_lowercase()),
+                Some(word) => word.text.extend(to_latin_lookalike(c).to_lowercase()),
                 None => {}
             }
             open = true;
@@ -51,7 +51,7 @@ fn is_joiner(c: char) -> bool {
 }
 
 /// Maps letters of other scripts that look like Latin ones to these.
-fn plain(c: char) -> char {
+fn to_latin_lookalike(c: char) -> char {
     match c {
         'а' => 'a',
         'е' => 'e',
@@ -74,11 +74,11 @@ fn plain(c: char) -> char {
         'В' => 'B',
         'К' => 'K',
         'М' => 'M',
-        _ => fullwidth(c),
+        _ => from_fullwidth(c),
     }
 }
 
-fn fullwidth(c: char) -> char {
+fn from_fullwidth(c: char) -> char {
     match u32::from(c) {
         code @ 0xff01..=0xff5e => char::from_u32(code - 0xfee0).unwrap_or(c),
         _ => c,

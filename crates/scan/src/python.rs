@@ -1,4 +1,4 @@
-//! Reads Python files and records what they do as acts, using the syntax tree.
+//! Reads Python files and records what they do as actions, using the syntax tree.
 //!
 //! Every expression becomes a [`Value`]. Values flow through variables, calls and return values.
 //! The tree is walked twice, so that a function knows the arguments of calls further down.
@@ -22,39 +22,39 @@ use ruff_text_size::{Ranged, TextRange};
 use savoir_skill::Span;
 
 use super::{
-    act::{Act, Acts, Taint},
+    action::{Action, Actions, Taint},
     value::{
-        self, CallArguments, CrossFileState, MAX_ITEMS, UNKNOWN, Value, environment, sought_names,
-        worst_of,
+        self, CallArguments, CrossFileState, MAX_ITEMS, UNKNOWN, Value, environment,
+        most_dangerous_item, record_secret_name_list,
     },
 };
 
 /// Reads a text as Python; fails if it cannot be parsed.
-pub(super) fn read(text: &str) -> Result<Acts, String> {
+pub(super) fn read(text: &str) -> Result<Actions, String> {
     read_with(text, &mut CrossFileState::default())
 }
 
 /// Like [`read`], with the state that the Python files of a skill share.
-pub(super) fn read_with(text: &str, state: &mut CrossFileState) -> Result<Acts, String> {
+pub(super) fn read_with(text: &str, state: &mut CrossFileState) -> Result<Actions, String> {
     // This parser rejects files that are too large or nest too deep, before anything here recurses.
     // Short texts cannot nest too deep, and documents have many short code blocks.
-    if text.len() > SHORT {
+    if text.len() > MAX_SHALLOW_BYTES {
         savoir_skill::python::parse(text).map_err(|error| error.message)?;
     }
     let module = parse_module(text).map_err(|error| error.error.to_string())?;
-    let mut reader = Reader {
+    let mut reader = PythonReader {
         scopes: vec![HashMap::new()],
         state: std::mem::take(state),
         source: text,
-        asks_password: value::asks_password(text),
-        sees_all: web::sees_all(text),
-        ..Reader::default()
+        asks_password: value::has_password_field(text),
+        sees_all: web::installs_middleware(text),
+        ..PythonReader::default()
     };
     for _ in 0..2 {
-        reader.acts = Acts::default();
+        reader.actions = Actions::default();
         (reader.steps, reader.followed) = (0, 0);
         reader.body(&module.syntax().body);
-        reader.keep_collections();
+        reader.store_collection_taint();
     }
     let top = reader.scopes.first().into_iter().flatten();
     let top: Vec<_> = top.map(|(name, value)| (name.clone(), value.clone())).collect();
@@ -66,14 +66,14 @@ pub(super) fn read_with(text: &str, state: &mut CrossFileState) -> Result<Acts, 
         return Err("it has too much to follow".into());
     }
     if reader.connects && reader.hands_over {
-        reader.acts.push(Act::ReverseShell, reader.connected_at);
+        reader.actions.push(Action::ReverseShell, reader.connected_at);
     }
-    reader.harm.report(&mut reader.acts);
-    Ok(reader.acts)
+    reader.harmful_calls.report(&mut reader.actions);
+    Ok(reader.actions)
 }
 
 /// Maximum length of a text that cannot nest too deep for the scanner's stack.
-const SHORT: usize = 4 * 1024;
+const MAX_SHALLOW_BYTES: usize = 4 * 1024;
 
 /// Maximum number of expressions that are evaluated, and of those evaluated while following calls.
 const MAX_STEPS: usize = 400_000;
@@ -97,15 +97,15 @@ enum Body<'t> {
 }
 
 /// A function call that is being followed, and the merged value returned so far.
-struct Frame {
+struct CallFrame {
     name: String,
     returned: Value,
 }
 
 #[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a thing of its own that a file can do")]
-pub(super) struct Reader<'t> {
-    acts: Acts,
+pub(super) struct PythonReader<'t> {
+    actions: Actions,
     scopes: Vec<HashMap<String, Value>>,
     state: CrossFileState,
     functions: HashMap<String, Function<'t>>,
@@ -118,9 +118,9 @@ pub(super) struct Reader<'t> {
     written: HashMap<&'static str, bool>,
     /// The address that log messages are sent to.
     log_to: Option<String>,
-    frames: Vec<Frame>,
+    frames: Vec<CallFrame>,
     classes: Vec<String>,
-    harm: value::Harm,
+    harmful_calls: value::HarmfulCalls,
     /// The file connects a socket, and it redirects the streams of a shell to a socket.
     connects: bool,
     hands_over: bool,
@@ -142,22 +142,22 @@ fn span_of(range: TextRange) -> Span {
     Span::new(range.start().to_usize(), range.end().to_usize())
 }
 
-impl<'t> Reader<'t> {
+impl<'t> PythonReader<'t> {
     fn body(&mut self, body: &'t [Stmt]) {
         for statement in body {
-            self.statement(statement);
+            self.read_statement(statement);
         }
     }
 
-    fn statement(&mut self, statement: &'t Stmt) {
+    fn read_statement(&mut self, statement: &'t Stmt) {
         self.depth += 1;
-        self.follow(statement);
+        self.follow_statement(statement);
         self.depth -= 1;
     }
 
-    fn follow(&mut self, statement: &'t Stmt) {
+    fn follow_statement(&mut self, statement: &'t Stmt) {
         match statement {
-            Stmt::FunctionDef(function) => self.definition(function),
+            Stmt::FunctionDef(function) => self.read_function_definition(function),
             Stmt::ClassDef(class) => self.class(class),
             Stmt::Return(found) => {
                 let value =
@@ -167,19 +167,20 @@ impl<'t> Reader<'t> {
                 }
             }
             Stmt::Assign(found) => {
-                let target = found.targets.first().and_then(path_of).unwrap_or_default();
-                let before = std::mem::replace(&mut self.leaves_out, value::is_left_out(&target));
+                let target = found.targets.first().and_then(dotted_path).unwrap_or_default();
+                let before =
+                    std::mem::replace(&mut self.leaves_out, value::is_exclusion_list(&target));
                 let value = self.value(&found.value);
                 self.leaves_out = before;
                 for target in &found.targets {
-                    let value = self.refilled(target, value.clone());
+                    let value = self.with_later_items(target, value.clone());
                     self.bind(target, &value);
                 }
             }
             Stmt::AnnAssign(found) => {
                 if let Some(value) = &found.value {
                     let value = self.value(value);
-                    let value = self.refilled(&found.target, value);
+                    let value = self.with_later_items(&found.target, value);
                     self.bind(&found.target, &value);
                 }
             }
@@ -187,20 +188,20 @@ impl<'t> Reader<'t> {
                 let old = self.value(&found.target);
                 let new = self.value(&found.value);
                 let value = match found.op {
-                    Operator::Add => concatenated(old, new),
+                    Operator::Add => concatenate(old, new),
                     _ => Value::joined(&[old, new], UNKNOWN),
                 };
                 self.bind(&found.target, &value);
             }
             Stmt::For(found) => {
                 let iter = self.value(&found.iter);
-                self.bind(&found.target, &worst_of(&iter));
-                self.looped(&found.body);
+                self.bind(&found.target, &most_dangerous_item(&iter));
+                self.read_loop_body(&found.body);
                 self.body(&found.orelse);
             }
             Stmt::While(found) => {
                 self.value(&found.test);
-                self.looped(&found.body);
+                self.read_loop_body(&found.body);
                 self.body(&found.orelse);
             }
             Stmt::If(found) => {
@@ -253,7 +254,7 @@ impl<'t> Reader<'t> {
                 let module = found.module.as_ref().map_or("", |module| module.as_str());
                 for alias in &found.names {
                     let bound = alias.asname.as_ref().unwrap_or(&alias.name);
-                    let value = self.imported(module, &alias.name, found.level > 0);
+                    let value = self.imported_value(module, &alias.name, found.level > 0);
                     self.set(bound, value);
                 }
             }
@@ -279,13 +280,13 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn looped(&mut self, body: &'t [Stmt]) {
+    fn read_loop_body(&mut self, body: &'t [Stmt]) {
         self.loops += 1;
         self.body(body);
         self.loops -= 1;
     }
 
-    fn definition(&mut self, found: &'t StmtFunctionDef) {
+    fn read_function_definition(&mut self, found: &'t StmtFunctionDef) {
         let mut name = found.name.as_str();
         if name == "__init__" {
             name = self.classes.last().map_or(name, String::as_str);
@@ -303,15 +304,20 @@ impl<'t> Reader<'t> {
         if self.frames.iter().any(|frame| frame.name == name) {
             return;
         }
-        let given = self.state.call_arguments.get(name).cloned().unwrap_or_default();
-        let value = self.enter(name, function, &given);
+        let passed_arguments = self.state.call_arguments.get(name).cloned().unwrap_or_default();
+        let value = self.evaluate_function(name, function, &passed_arguments);
         self.state.record_return(name, &value);
     }
 
-    fn enter(&mut self, name: &str, function: Function<'t>, given: &CallArguments) -> Value {
-        let scope = self.parameters(function.parameters, given);
+    fn evaluate_function(
+        &mut self,
+        name: &str,
+        function: Function<'t>,
+        passed_arguments: &CallArguments,
+    ) -> Value {
+        let scope = self.parameters(function.parameters, passed_arguments);
         self.scopes.push(scope);
-        self.frames.push(Frame { name: name.to_owned(), returned: Value::default() });
+        self.frames.push(CallFrame { name: name.to_owned(), returned: Value::default() });
         let value = match function.body {
             Body::Statements(body) => {
                 self.body(body);
@@ -327,7 +333,7 @@ impl<'t> Reader<'t> {
     fn parameters(
         &mut self,
         parameters: Option<&'t Parameters>,
-        given: &CallArguments,
+        passed_arguments: &CallArguments,
     ) -> HashMap<String, Value> {
         let mut scope = HashMap::new();
         let Some(parameters) = parameters else { return scope };
@@ -338,20 +344,22 @@ impl<'t> Reader<'t> {
             if own(name) {
                 continue;
             }
-            let keyword = given.keywords.iter().find(|(key, _)| key == name);
-            let value = keyword.map(|(_, value)| value).or(given.positional.get(names.len()));
+            let keyword = passed_arguments.keywords.iter().find(|(key, _)| key == name);
+            let value =
+                keyword.map(|(_, value)| value).or(passed_arguments.positional.get(names.len()));
             let default = parameter.default.as_deref().map(|value| self.value(value));
             let value = value.filter(|value| **value != Value::default()).cloned();
-            let asked = web::is_request(name).then(|| Value::named(web::REQUEST));
-            scope.insert(name.to_owned(), value.or(default).or(asked).unwrap_or_default());
+            let request_value = web::is_request(name).then(|| Value::named(web::HANDLER_REQUEST));
+            scope.insert(name.to_owned(), value.or(default).or(request_value).unwrap_or_default());
             names.push(name);
         }
         if let Some(rest) = &parameters.vararg {
-            let items = given.positional.iter().skip(names.len()).cloned().collect();
+            let items = passed_arguments.positional.iter().skip(names.len()).cloned().collect();
             scope.insert(rest.name.to_string(), Value { items, ..Value::default() });
         }
         if let Some(rest) = &parameters.kwarg {
-            let others = given.keywords.iter().filter(|(key, _)| !names.contains(&key.as_str()));
+            let others =
+                passed_arguments.keywords.iter().filter(|(key, _)| !names.contains(&key.as_str()));
             let items = others.map(|(key, value)| Value::entry(key, value.clone())).collect();
             scope.insert(rest.name.to_string(), Value { items, ..Value::default() });
         }
@@ -359,7 +367,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Calls a function that the skill defines.
-    fn call_own(
+    fn call_skill_function(
         &mut self,
         name: &str,
         positional: &[Value],
@@ -367,7 +375,7 @@ impl<'t> Reader<'t> {
     ) -> Option<Value> {
         self.state.record_call(name, positional, keywords);
         if !self.frames.iter().any(|frame| frame.name == name) {
-            self.hand_to_wrapper(name, positional, keywords);
+            self.record_wrapper_arguments(name, positional, keywords);
         }
         let function = self.functions.get(name).copied().filter(|_| {
             self.frames.len() < MAX_CALL_DEPTH
@@ -376,9 +384,10 @@ impl<'t> Reader<'t> {
                 && !self.frames.iter().any(|frame| frame.name == name)
         });
         let Some(function) = function else { return self.state.returns.get(name).cloned() };
-        let given = CallArguments { positional: positional.to_vec(), keywords: keywords.to_vec() };
+        let passed_arguments =
+            CallArguments { positional: positional.to_vec(), keywords: keywords.to_vec() };
         let before = self.steps;
-        let value = self.enter(name, function, &given);
+        let value = self.evaluate_function(name, function, &passed_arguments);
         self.followed += self.steps.saturating_sub(before);
         self.steps = before;
         Some(value)
@@ -401,7 +410,7 @@ impl<'t> Reader<'t> {
             return value;
         }
         let own = name.rsplit('.').next().unwrap_or(&name).to_owned();
-        if let Some(value) = self.call_own(&own, positional, &[]) {
+        if let Some(value) = self.call_skill_function(&own, positional, &[]) {
             return value;
         }
         let mut taint = function.all_taint();
@@ -411,7 +420,7 @@ impl<'t> Reader<'t> {
         Value::tainted(taint)
     }
 
-    fn is_own(&self, function: &Value) -> bool {
+    fn is_skill_function(&self, function: &Value) -> bool {
         function.name.as_deref().is_some_and(|name| self.functions.contains_key(name))
     }
 
@@ -438,7 +447,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Returns the value of a name that is imported from a module.
-    fn imported(&self, module: &str, name: &str, relative: bool) -> Value {
+    fn imported_value(&self, module: &str, name: &str, relative: bool) -> Value {
         let constant = name.chars().all(|c| !c.is_lowercase());
         if let Some(value) = self.state.constants.get(name)
             && (relative || constant || dispatch::has_functions(value))
@@ -460,22 +469,23 @@ impl<'t> Reader<'t> {
         match target {
             Expr::Name(name) => self.set(&name.id, value.clone()),
             Expr::Attribute(found) => {
-                if let Some(path) = path_of(target) {
+                if let Some(path) = dotted_path(target) {
                     if matches!(found.attr.as_str(), "api_base" | "base_url") {
-                        self.redirected(&path, value, target);
+                        self.record_api_redirect(&path, value, target);
                     }
                     // `client.on_message = run`: the function receives messages from outside.
-                    if matches!(found.attr.as_str(), "on_message" | "on_data") && self.is_own(value)
+                    if matches!(found.attr.as_str(), "on_message" | "on_data")
+                        && self.is_skill_function(value)
                     {
                         let written = Value::tainted(Taint::fetched(""));
-                        let given = [written.clone(), written.clone(), written];
-                        self.invoke(value, &given, span_of(target.range()));
+                        let passed_arguments = [written.clone(), written.clone(), written];
+                        self.invoke(value, &passed_arguments, span_of(target.range()));
                     }
                     // A replaced library function sees the arguments of all its callers.
-                    if sources::is_library(&path) && self.is_own(value) {
-                        let seen = Value::tainted(Taint::private(value::REQUESTS));
-                        let given = vec![seen; 4];
-                        self.invoke(value, &given, span_of(target.range()));
+                    if sources::is_library(&path) && self.is_skill_function(value) {
+                        let seen = Value::tainted(Taint::private(value::PROGRAM_REQUESTS));
+                        let passed_arguments = vec![seen; 4];
+                        self.invoke(value, &passed_arguments, span_of(target.range()));
                         // Callers of the library function are still analyzed with the original
                         // meaning.
                         return;
@@ -491,7 +501,7 @@ impl<'t> Reader<'t> {
                 if container.name.as_deref() == Some("os.environ") {
                     if let Some(variable) = key.known() {
                         let span = span_of(target.range());
-                        value::redirect(variable, value, span, &mut self.acts);
+                        value::record_api_redirect(variable, value, span, &mut self.actions);
                     }
                     return;
                 }
@@ -501,8 +511,8 @@ impl<'t> Reader<'t> {
                     _ => container.taint.add(&value.all_taint()),
                 }
                 container.taint.add(&key.all_taint());
-                self.addressed(&container, &key, value, span_of(target.range()));
-                self.bind_place(&found.value, container);
+                self.record_mail_header(&container, &key, value, span_of(target.range()));
+                self.assign_in_scope(&found.value, container);
             }
             Expr::Starred(found) => self.bind(&found.value, value),
             Expr::Tuple(found) => self.bind_all(&found.elts, value),
@@ -512,25 +522,27 @@ impl<'t> Reader<'t> {
     }
 
     /// `mail["Bcc"] = "…"` adds a recipient.
-    fn addressed(&mut self, mail: &Value, key: &Value, to: &Value, span: Span) {
+    fn record_mail_header(&mut self, mail: &Value, key: &Value, to: &Value, span: Span) {
         if mail.name.as_deref().is_some_and(|name| name.starts_with("email.")) {
             match key.known().map(str::to_ascii_lowercase).as_deref() {
-                Some("bcc") => value::mailed(&[], &[to], span, &mut self.acts),
-                Some("to" | "cc") => value::mailed(&[to], &[], span, &mut self.acts),
+                Some("bcc") => value::record_fixed_recipients(&[], &[to], span, &mut self.actions),
+                Some("to" | "cc") => {
+                    value::record_fixed_recipients(&[to], &[], span, &mut self.actions)
+                }
                 _ => {}
             }
         }
     }
 
     /// `openai.api_base = "https://…"` sends the API key to that address.
-    fn redirected(&mut self, path: &str, value: &Value, target: &Expr) {
+    fn record_api_redirect(&mut self, path: &str, value: &Value, target: &Expr) {
         let module = path.split('.').next().unwrap_or(path);
         let variable = format!("{}_API_BASE", module.to_uppercase());
-        value::redirect(&variable, value, span_of(target.range()), &mut self.acts);
+        value::record_api_redirect(&variable, value, span_of(target.range()), &mut self.actions);
     }
 
     /// Changes a variable or an attribute in the scope where it was set.
-    fn bind_place(&mut self, place: &'t Expr, value: Value) {
+    fn assign_in_scope(&mut self, place: &'t Expr, value: Value) {
         match place {
             Expr::Name(name) => {
                 let known =
@@ -540,16 +552,16 @@ impl<'t> Reader<'t> {
                     None => self.set(&name.id, value),
                 }
             }
-            Expr::Subscript(found) => self.put_into(&found.value, &value.all_taint()),
+            Expr::Subscript(found) => self.add_taint_to(&found.value, &value.all_taint()),
             other => self.bind(other, &value),
         }
     }
 
     /// Adds taint to the object that an expression names or is a part of.
-    fn put_into(&mut self, target: &'t Expr, taint: &Taint) {
+    fn add_taint_to(&mut self, target: &'t Expr, taint: &Taint) {
         match target {
             Expr::Name(_) | Expr::Attribute(_) => {
-                let root = path_of(target).unwrap_or_default();
+                let root = dotted_path(target).unwrap_or_default();
                 let root = root.split('.').next().unwrap_or_default();
                 let module = |name: &str| !name.ends_with("()");
                 let named = self.lookup(root).and_then(|value| value.name.as_deref());
@@ -562,15 +574,15 @@ impl<'t> Reader<'t> {
                 }
                 let mut value = self.value(target);
                 value.taint.add(taint);
-                self.bind_place(target, value);
+                self.assign_in_scope(target, value);
             }
-            Expr::Subscript(found) => self.put_into(&found.value, taint),
+            Expr::Subscript(found) => self.add_taint_to(&found.value, taint),
             Expr::Call(found) => {
                 if let Expr::Attribute(inner) = &*found.func {
-                    self.put_into(&inner.value, taint);
+                    self.add_taint_to(&inner.value, taint);
                 }
             }
-            Expr::Await(found) => self.put_into(&found.value, taint),
+            Expr::Await(found) => self.add_taint_to(&found.value, taint),
             _ => {}
         }
     }
@@ -608,17 +620,21 @@ impl<'t> Reader<'t> {
             return Value::default();
         }
         self.depth += 1;
-        let value = self.value_of(expression);
+        let value = self.evaluate_expression(expression);
         self.depth -= 1;
         value
     }
 
-    fn value_of(&mut self, expression: &'t Expr) -> Value {
+    fn evaluate_expression(&mut self, expression: &'t Expr) -> Value {
         match expression {
             Expr::StringLiteral(found) => {
                 let text = found.value.to_str();
                 if !self.leaves_out {
-                    value::names(text, span_of(expression.range()), &mut self.acts);
+                    value::record_credential_mention(
+                        text,
+                        span_of(expression.range()),
+                        &mut self.actions,
+                    );
                 }
                 Value::text(text)
             }
@@ -636,17 +652,21 @@ impl<'t> Reader<'t> {
                 known.unwrap_or_else(|| Value::named(found.id.as_str()))
             }
             Expr::Attribute(found) => {
-                let known = path_of(expression).and_then(|path| self.lookup(&path).cloned());
+                let known = dotted_path(expression).and_then(|path| self.lookup(&path).cloned());
                 known.unwrap_or_else(|| {
                     let base = self.value(&found.value);
-                    self.asked_for(attribute(base, &found.attr), &found.attr)
+                    self.request_attribute(attribute(base, &found.attr), &found.attr)
                 })
             }
             Expr::Call(found) => self.call(found),
             Expr::BinOp(found) => {
                 let (left, right) = (self.value(&found.left), self.value(&found.right));
                 let value = binary(found.op, left, right);
-                value::names(value.text_or_unknown(), span_of(expression.range()), &mut self.acts);
+                value::record_credential_mention(
+                    value.text_or_unknown(),
+                    span_of(expression.range()),
+                    &mut self.actions,
+                );
                 value
             }
             Expr::BoolOp(found) => {
@@ -702,12 +722,12 @@ impl<'t> Reader<'t> {
             Expr::Yield(found) => {
                 let value =
                     found.value.as_deref().map(|value| self.value(value)).unwrap_or_default();
-                self.yielded(value.clone());
+                self.record_yielded(value.clone());
                 value
             }
             Expr::YieldFrom(found) => {
                 let value = self.value(&found.value);
-                self.yielded(worst_of(&value));
+                self.record_yielded(most_dangerous_item(&value));
                 value
             }
             Expr::UnaryOp(found) => self.value(&found.operand),
@@ -717,7 +737,7 @@ impl<'t> Reader<'t> {
                 if found.ops.first() == Some(&CmpOp::In) && !self.leaves_out {
                     let span = span_of(expression.range());
                     for list in &others {
-                        sought_names(list, span, &mut self.acts);
+                        record_secret_name_list(list, span, &mut self.actions);
                     }
                 }
                 Value::default()
@@ -752,7 +772,10 @@ impl<'t> Reader<'t> {
                                 let value = self.value(&found.expression);
                                 match found.conversion {
                                     ConversionFlag::None | ConversionFlag::Str => value,
-                                    _ => Value { text: Some(format::quoted(&value)), ..value },
+                                    _ => Value {
+                                        text: Some(format::quote_as_python(&value)),
+                                        ..value
+                                    },
                                 }
                             }
                         });
@@ -764,7 +787,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Adds a value to those that a generator yields.
-    fn yielded(&mut self, value: Value) {
+    fn record_yielded(&mut self, value: Value) {
         if let Some(frame) = self.frames.last_mut()
             && frame.returned.items.len() < 64
         {
@@ -806,8 +829,8 @@ impl<'t> Reader<'t> {
                 ),
                 Some(name),
             ) => {
-                self.acts.push(
-                    Act::Obscures("a function is looked up by its name"),
+                self.actions.push(
+                    Action::Obfuscates("a function is looked up by its name"),
                     span_of(whole.range()),
                 );
                 Value::named(name)
@@ -820,12 +843,12 @@ impl<'t> Reader<'t> {
             (_, Some(key)) if base.under(key).is_some() => {
                 base.under(key).cloned().unwrap_or_default()
             }
-            (_, Some(key)) if is_dotenv(&base.taint) => environment(key),
+            (_, Some(key)) if comes_from_dotenv(&base.taint) => environment(key),
             _ => {
                 let item = index
                     .number()
                     .and_then(|at| base.items.get(usize::try_from(at).ok()?).cloned());
-                item.or_else(|| dispatch::any_of(&base)).unwrap_or_else(|| Value {
+                item.or_else(|| dispatch::any_function_of(&base)).unwrap_or_else(|| Value {
                     name: base.name.clone(),
                     ..Value::tainted(base.all_taint())
                 })
@@ -846,7 +869,7 @@ impl<'t> Reader<'t> {
                 each = text.chars().take(MAX_ITEMS).map(|c| Value::text(c.to_string())).collect();
             }
             taint.add(&iter.taint);
-            self.bind(&generator.target, &worst_of(&iter));
+            self.bind(&generator.target, &most_dangerous_item(&iter));
             self.values(&generator.ifs);
         }
         let mut items = Vec::new();
@@ -868,7 +891,7 @@ impl<'t> Reader<'t> {
         let (receiver, callee, method, receiver_at) = match &*call.func {
             Expr::Attribute(found) => {
                 let receiver = self.value(&found.value);
-                let known = path_of(&call.func).and_then(|path| self.lookup(&path).cloned());
+                let known = dotted_path(&call.func).and_then(|path| self.lookup(&path).cloned());
                 let callee = known.unwrap_or_else(|| attribute(receiver.clone(), &found.attr));
                 (receiver, callee, Some(found.attr.as_str()), Some(&*found.value))
             }
@@ -901,8 +924,8 @@ impl<'t> Reader<'t> {
     }
 
     fn called(&mut self, call: &calls::Call<'_, 't>, callee: &Value) -> Value {
-        if call.name == dispatch::ANY {
-            return self.call_any(callee, call);
+        if call.name == dispatch::ANY_FUNCTION {
+            return self.call_each_choice(callee, call);
         }
         let own = call.name.rsplit('.').next().unwrap_or(call.name);
         let own = call.method.unwrap_or(own).to_owned();
@@ -915,7 +938,7 @@ impl<'t> Reader<'t> {
         if !library
             && self.functions.contains_key(&own)
             && call.method.is_some()
-            && let Some(mut value) = self.call_own(&own, call.positional, call.keywords)
+            && let Some(mut value) = self.call_skill_function(&own, call.positional, call.keywords)
         {
             if call.receiver.name.is_none() {
                 value.taint.add(&call.receiver.taint);
@@ -927,12 +950,12 @@ impl<'t> Reader<'t> {
         }
         let options: Vec<(&str, &Value)> =
             call.keywords.iter().map(|(key, value)| (key.as_str(), value)).collect();
-        value::client(call.name, &options, call.span, &mut self.acts);
-        if let Some(value) = calls::handed_on(self, call) {
+        value::record_api_client(call.name, &options, call.span, &mut self.actions);
+        if let Some(value) = calls::call_function_arguments(self, call) {
             return value;
         }
         if !own.is_empty()
-            && let Some(value) = self.call_own(&own, call.positional, call.keywords)
+            && let Some(value) = self.call_skill_function(&own, call.positional, call.keywords)
         {
             return value;
         }
@@ -947,7 +970,7 @@ impl<'t> Reader<'t> {
 
     /// Records that a file is read, and adds the taint of data that the skill wrote to it.
     fn read_file(&mut self, path: &Value, span: Span) -> Value {
-        let mut value = value::read(path, span, &mut self.acts);
+        let mut value = value::read(path, span, &mut self.actions);
         value.taint.add(&self.state.contents(path.text_or_unknown()));
         value
     }
@@ -956,13 +979,13 @@ impl<'t> Reader<'t> {
     fn write_file(&mut self, path: &Value, text: &Value, span: Span) {
         let (path_text, text_shown) =
             (path.text_or_unknown().to_owned(), text.text_or_unknown().to_owned());
-        value::placed(path, text, span, &mut self.acts);
-        self.acts.push(Act::Writes { path: path_text, text: text_shown }, span);
+        value::record_downloaded_write(path, text, span, &mut self.actions);
+        self.actions.push(Action::WritesFile { path: path_text, text: text_shown }, span);
         self.state.write(path, &text.all_taint());
     }
 }
 
-fn is_dotenv(taint: &Taint) -> bool {
+fn comes_from_dotenv(taint: &Taint) -> bool {
     taint.tokens.len() == 1 && taint.tokens[0] == ".env"
 }
 
@@ -973,7 +996,7 @@ fn attribute(base: Value, attribute: &str) -> Value {
         let text = base.text.as_deref().and_then(|text| text.rsplit_once('/'));
         return Value { text: text.map(|(parent, _)| parent.to_owned()), ..base };
     }
-    if base.name.as_deref() == Some(defaults::OPTIONS) {
+    if base.name.as_deref() == Some(defaults::PARSED_OPTIONS) {
         return base.under(attribute).cloned().unwrap_or_default();
     }
     if path && matches!(attribute, "name" | "stem" | "suffix") {
@@ -994,7 +1017,7 @@ fn attribute(base: Value, attribute: &str) -> Value {
     value
 }
 
-fn concatenated(left: Value, right: Value) -> Value {
+fn concatenate(left: Value, right: Value) -> Value {
     if left.items.is_empty() && right.items.is_empty() {
         return Value::joined(&[left, right], "");
     }
@@ -1017,12 +1040,12 @@ fn binary(operator: Operator, left: Value, right: Value) -> Value {
         return number.map(|number| Value::text(number.to_string())).unwrap_or_default();
     }
     match operator {
-        Operator::Add => concatenated(left, right),
+        Operator::Add => concatenate(left, right),
         Operator::Div => {
             let name = left.name.clone().filter(|name| name == "pathlib.Path()");
             Value { name, ..Value::joined(&[left, right], "/") }
         }
-        Operator::Mod => format::percent(&left, &right),
+        Operator::Mod => format::format_percent(&left, &right),
         _ => {
             let mut taint = left.all_taint();
             taint.add(&right.all_taint());
@@ -1033,10 +1056,10 @@ fn binary(operator: Operator, left: Value, right: Value) -> Value {
 }
 
 /// Returns the dotted path `a.b.c` as written.
-fn path_of(expression: &Expr) -> Option<String> {
+fn dotted_path(expression: &Expr) -> Option<String> {
     match expression {
         Expr::Name(name) => Some(name.id.to_string()),
-        Expr::Attribute(found) => Some(format!("{}.{}", path_of(&found.value)?, found.attr)),
+        Expr::Attribute(found) => Some(format!("{}.{}", dotted_path(&found.value)?, found.attr)),
         _ => None,
     }
 }

@@ -45,7 +45,7 @@ impl fmt::Display for Format {
 
 /// The error for an identifier that is not a format.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{0}` is not a format; there are {known}", known = Format::ALL.map(Format::id).join(", "))]
+#[error("unknown format `{0}`; expected one of {known}", known = Format::ALL.map(Format::id).join(", "))]
 pub struct UnknownFormat(String);
 
 impl FromStr for Format {

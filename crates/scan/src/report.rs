@@ -146,12 +146,12 @@ impl Report {
     }
 }
 
-/// Only rules that may block do; what matters less than `review` is only told.
+/// Only rules that may block can block; findings below `review` are only reported.
 fn verdict(findings: &[Finding], review: Severity) -> Verdict {
     if findings.iter().any(Finding::blocks) {
         return Verdict::Block;
     }
-    let held =
+    let needs_review =
         |finding: &Finding| finding.severity >= review && finding.confidence > Confidence::Low;
-    if findings.iter().any(held) { Verdict::Review } else { Verdict::Allow }
+    if findings.iter().any(needs_review) { Verdict::Review } else { Verdict::Allow }
 }

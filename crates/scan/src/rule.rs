@@ -4,17 +4,17 @@ use savoir_lint::{RuleDocs, words::one_line};
 
 use super::{context::Context, report::Severity};
 
-/// A rule: its id, how much it matters at most, and its documentation.
+/// A rule: its id, maximum severity and documentation.
 #[derive(Debug)]
 pub struct Rule {
     /// Stable kebab-case id.
     pub id: &'static str,
-    /// How much a finding matters when nothing speaks for or against it.
+    /// Default severity of a finding.
     pub severity: Severity,
     /// Whether a critical finding that is certain blocks the skill.
     pub blocks: bool,
     pub(super) docs: RuleDocs,
-    /// Finds breaches; what reading itself reports has none.
+    /// Checks a skill; `None` for rules that are reported while files are read.
     pub(super) run: Option<fn(&mut Context<'_>)>,
 }
 
@@ -42,7 +42,7 @@ impl Rule {
         one_line(&self.docs.section("Why").unwrap_or_default())
     }
 
-    /// What the author can do.
+    /// How the author can fix it.
     pub fn fix(&self) -> String {
         one_line(&self.docs.section("Fix").unwrap_or_default())
     }

@@ -3,8 +3,8 @@
 use super::Rule;
 
 mod agent_files;
-mod claims;
-mod coherence;
+mod credential_lists;
+mod declared_permissions;
 mod dependencies;
 mod exfiltration;
 mod files;
@@ -15,10 +15,10 @@ mod manual_payload;
 mod obfuscation;
 mod payloads;
 mod persistence;
+mod privacy_claims;
 mod sabotage;
+mod secret_requests;
 mod secrets;
-mod solicitation;
-mod steering;
 mod unicode;
 
 pub(super) use files::{BINARY_PROGRAM, LOCKED_ARCHIVE, UNREAD_FILE};
@@ -53,12 +53,12 @@ pub(super) static ALL: &[&Rule] = &[
     &exfiltration::RAW_ADDRESS,
     &instructions::REMOTE_INSTRUCTIONS,
     &payloads::REVERSE_SHELL,
-    &solicitation::SECRET_SOLICITATION,
+    &secret_requests::SECRET_SOLICITATION,
     &dependencies::TYPOSQUAT,
-    &coherence::UNDECLARED_FILES,
-    &coherence::UNDECLARED_NETWORK,
-    &coherence::UNDECLARED_PROGRAM,
+    &declared_permissions::UNDECLARED_FILES,
+    &declared_permissions::UNDECLARED_NETWORK,
+    &declared_permissions::UNDECLARED_PROGRAM,
     &dependencies::UNPINNED_DEPENDENCY,
     &files::UNREAD_FILE,
-    &coherence::UNUSED_PERMISSION,
+    &declared_permissions::UNUSED_PERMISSION,
 ];

@@ -99,7 +99,7 @@ const CREDENTIAL_PATHS: &[(&str, &str)] = &[
 ];
 
 /// A request to the cloud metadata service whose path is not known.
-pub(super) const METADATA: &str = "what the cloud tells this machine";
+pub(super) const METADATA: &str = "cloud instance metadata";
 
 const METADATA_HOSTS: [&str; 4] =
     ["169.254.169.254", "metadata.google.internal", "169.254.170.2", "100.100.100.200"];

@@ -110,7 +110,7 @@ pub(super) fn is_service_name(word: &str) -> bool {
 
 /// Returns the service whose name a foreign host imitates: `slack-edge.example`.
 pub(super) fn imitated_service(url: &str) -> Option<&'static str> {
-    let host = host::host(url)?;
+    let host = host::host_of_url(url)?;
     if is_known_host(url) || host::reputation(url) == host::HostReputation::Local {
         return None;
     }
@@ -128,7 +128,7 @@ pub(super) fn imitated_service(url: &str) -> Option<&'static str> {
 
 /// Whether a URL belongs to one of the known services.
 pub(super) fn is_known_host(url: &str) -> bool {
-    let Some(host) = host::host(url) else { return false };
+    let Some(host) = host::host_of_url(url) else { return false };
     SERVICES.iter().flat_map(|(_, hosts)| *hosts).any(|known| {
         host == *known || host.strip_suffix(known).is_some_and(|before| before.ends_with('.'))
     })
@@ -145,7 +145,8 @@ pub(super) fn service_of_secret(variable: &str) -> Option<&'static str> {
 /// Whether a variable contains a secret of a known service and the URL belongs to another host.
 pub(super) fn is_foreign_host(variable: &str, url: &str) -> bool {
     let Some(own) = own_hosts(variable) else { return false };
-    let Some(host) = host::host(url).filter(|host| !host.contains(['{', '$', '<', '}'])) else {
+    let Some(host) = host::host_of_url(url).filter(|host| !host.contains(['{', '$', '<', '}']))
+    else {
         return false;
     };
     let local = matches!(
@@ -160,7 +161,7 @@ pub(super) fn is_foreign_host(variable: &str, url: &str) -> bool {
 
 /// Whether a URL belongs to the service of the secret in a variable.
 pub(super) fn is_own_host(variable: &str, url: &str) -> bool {
-    let Some((own, host)) = own_hosts(variable).zip(host::host(url)) else { return false };
+    let Some((own, host)) = own_hosts(variable).zip(host::host_of_url(url)) else { return false };
     own.iter().any(|known| {
         host == *known || host.strip_suffix(known).is_some_and(|before| before.ends_with('.'))
     })

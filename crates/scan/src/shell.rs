@@ -1,6 +1,6 @@
-//! Reads shell scripts and records what they do as acts.
+//! Reads shell scripts and records what they do as actions.
 //!
-//! [`read`] parses a text into pipelines and runs them through a `Reader`, which tracks the taint
+//! [`read`] parses a text into pipelines and runs them through a `ShellReader`, which tracks the taint
 //! (secrets, downloads, decoded text) of variables, files, function arguments and pipes.
 
 mod cloud;
@@ -22,18 +22,19 @@ use savoir_skill::Span;
 
 pub(super) use self::cross_file::{CrossFileShellState, sourced_scripts};
 use self::{
-    decoders::{Alphabet, is_decoder, makes_letters},
+    decoders::{Alphabet, is_decoder, prints_character_codes},
     expansion::KnownVariable,
-    functions::Function,
+    functions::ShellFunction,
     programs::{
-        CERTIFICATES, PROTECTORS, TRACKS, TYPED_PASSWORD, encrypts, escaped, is_flag,
-        is_index_variable, is_remote, is_sender, is_users_files, makes_executable, mines,
-        packs_into, path_taint, poses_as_system, saves_cookies, wipes_tracks,
+        COMMAND_HISTORY, PROTECTION_SERVICES, TRUSTED_CERTIFICATES, TYPED_PASSWORD, encrypts,
+        has_miner_arguments, is_escaped_numbers, is_flag, is_index_variable, is_remote, is_sender,
+        makes_executable, matches_user_files, packs_into, path_taint, poses_as_system,
+        saves_cookies, wipes_tracks,
     },
     tokens::{Command, Pipeline, Word},
 };
 use super::{
-    act::{AGENT_PROMPTS, Act, Acts, CodeOrigin, Taint},
+    action::{AGENT_PROMPTS, Action, Actions, CodeOrigin, Taint},
     decode,
     fragment::Language,
     sensitive_path, value,
@@ -72,7 +73,7 @@ const INTERPRETERS: [&str; 16] = [
     "eval",
     ".",
 ];
-const READERS: [&str; 30] = [
+const FILE_READERS: [&str; 30] = [
     "type", "copy", "xcopy", "findstr", "7z", "cat", "cp", "mv", "tar", "zip", "base64", "grep",
     "head", "tail", "less", "openssl", "xxd", "scp", "rsync", "sed", "awk", "find", "strings",
     "dd", "sqlite3", "gzip", "jq", "nc", "ncat", "tac",
@@ -92,51 +93,51 @@ const MAX_LOOP_TURNS: usize = 8;
 const MAX_LOOP_BYTES: usize = 64 * 1024;
 
 /// How often a script is read when its functions call each other.
-const MAX_ROUNDS: usize = 4;
+const MAX_READING_ROUNDS: usize = 4;
 
 /// Maximum number of loop items that are examined.
-const MAX_ITEMS: usize = 16;
+const MAX_LOOP_ITEMS: usize = 16;
 
 /// Reads a text as a shell script.
-pub(super) fn read(text: &str) -> Acts {
+pub(super) fn read(text: &str) -> Actions {
     read_script("", text, &mut CrossFileShellState::default())
 }
 
 /// Reads one of several scripts that source each other; `state` is shared between them.
-pub(super) fn read_with(path: &str, text: &str, state: &mut CrossFileShellState) -> Acts {
+pub(super) fn read_with(path: &str, text: &str, state: &mut CrossFileShellState) -> Actions {
     read_script(path, text, state)
 }
 
-fn read_script(path: &str, text: &str, state: &mut CrossFileShellState) -> Acts {
+fn read_script(path: &str, text: &str, state: &mut CrossFileShellState) -> Actions {
     let mut script = tokens::parse_with(text, &state.known);
     let mut known = std::mem::take(&mut script.known);
     for (name, value) in &state.known {
         known.entry(name.clone()).or_insert_with(|| value.clone());
     }
-    let mut reader = Reader {
+    let mut reader = ShellReader {
         known: Rc::new(known),
         variables: state.variables.clone(),
         functions: std::mem::take(&mut state.functions),
-        ..Reader::default()
+        ..ShellReader::default()
     };
     let home: Rc<str> = path.into();
     for name in script.pipelines.iter().flatten().filter_map(|command| command.function.as_ref()) {
         // A function of the same name in another file is a different function.
         let mine = reader.functions.entry(Rc::clone(name)).or_default();
         if mine.home.as_ref() != Some(&home) {
-            *mine = Function::of(&home);
+            *mine = ShellFunction::of(&home);
         }
     }
     // Two rounds, so that a function knows the arguments of calls further down.
     let functions = script.pipelines.iter().flatten().any(|one| one.function.is_some());
-    for round in 0..MAX_ROUNDS {
+    for round in 0..MAX_READING_ROUNDS {
         // More rounds only while a function passes its own arguments on to another function.
         if round > 0 && !functions || round > 1 && !reader.is_new {
             break;
         }
         reader.is_new = false;
         reader.repeats = 0;
-        reader.acts = Acts::default();
+        reader.actions = Actions::default();
         reader.followed.clear();
         reader.groups.clear();
         for pipeline in &script.pipelines {
@@ -145,34 +146,38 @@ fn read_script(path: &str, text: &str, state: &mut CrossFileShellState) -> Acts 
     }
     state.merge_variables(&reader.known, std::mem::take(&mut reader.variables));
     state.functions = std::mem::take(&mut reader.functions);
-    reader.acts.is_cut |= script.is_cut;
+    reader.actions.is_cut |= script.is_cut;
     if let Some(at) = text.find("with hidden answer").filter(|_| text.contains("display dialog")) {
-        let asks = Act::Asks("a password in a window of its own");
-        reader.acts.push(asks, Span::new(at, at + 18));
+        let asks = Action::AsksForSecret("a password in a window of its own");
+        reader.actions.push(asks, Span::new(at, at + 18));
     }
     let letters = text.match_indices(":1}").count();
     if letters > 4 {
         let at = text.find(":1}").unwrap_or(0);
-        reader
-            .acts
-            .push(Act::Obscures("words are put together letter by letter"), Span::new(at, at + 3));
+        reader.actions.push(
+            Action::Obfuscates("words are put together letter by letter"),
+            Span::new(at, at + 3),
+        );
     }
-    reader.acts
+    reader.actions
 }
 
 /// Reads a command that is already split into words, such as the arguments of a subprocess.
-pub(super) fn read_words(words: &[String], span: Span) -> Acts {
+pub(super) fn read_words(words: &[String], span: Span) -> Actions {
     let words = words.iter().map(|text| Word { text: text.clone(), span, ..Word::default() });
     let command = Command { words: words.collect(), span, ..Command::default() };
-    let mut reader = Reader::default();
+    let mut reader = ShellReader::default();
     reader.pipeline(&vec![command]);
-    reader.acts
+    reader.actions
 }
 
 #[derive(Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each says a thing of its own about the text")]
-struct Reader {
-    acts: Acts,
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each describes an independent property of the text"
+)]
+struct ShellReader {
+    actions: Actions,
     /// Taint of each variable.
     variables: HashMap<String, Taint>,
     /// Taint of each file that the script wrote.
@@ -191,7 +196,7 @@ struct Reader {
     /// The script encrypted files of the user.
     is_encrypting: bool,
     /// Arguments and output of the functions of this script.
-    functions: HashMap<Rc<str>, Function>,
+    functions: HashMap<Rc<str>, ShellFunction>,
     function: Option<Rc<str>>,
     /// Variables with a literal value, which substitutions need.
     known: Rc<HashMap<String, KnownVariable>>,
@@ -263,8 +268,8 @@ fn language_of(name: &str) -> Option<Language> {
     }
 }
 
-impl Reader {
-    /// Records the acts of a pipeline and returns the taint of its output.
+impl ShellReader {
+    /// Records the actions of a pipeline and returns the taint of its output.
     fn pipeline(&mut self, pipeline: &Pipeline) -> Taint {
         let span = match (pipeline.first(), pipeline.last()) {
             (Some(first), Some(last)) => {
@@ -279,9 +284,9 @@ impl Reader {
         // Number of conversions so far, limited by `MAX_LOOP_TURNS`.
         let mut turns = 0;
         for (index, command) in pipeline.iter().enumerate() {
-            let group = self.edges(command, &flow);
+            let group = self.apply_group_edges(command, &flow);
             if index == 0 {
-                flow = self.input(pipeline);
+                flow = self.group_input(pipeline);
             }
             if command.is_group {
                 flow.add(&group);
@@ -290,7 +295,7 @@ impl Reader {
                 }
             }
             let mut taint = self.command(command, span, &flow);
-            self.assign(command, span);
+            self.store_assignments(command, span);
             let Some((name, arguments)) = program(command) else { continue };
             if is_interpreter(&name) {
                 self.interpret(&name, arguments, command, &flow, printed.as_deref(), span);
@@ -301,31 +306,33 @@ impl Reader {
                 let text = printed.take().or_else(|| command.input.clone());
                 let text =
                     text.filter(|text| turns < MAX_LOOP_TURNS && text.len() < MAX_LOOP_BYTES);
-                printed = text.map(|text| alphabet.turn(&text));
+                printed = text.map(|text| alphabet.substitute(&text));
                 if let Some(text) = &printed {
-                    self.acts.push_embedded(text.clone(), Some("another alphabet"), None, span);
+                    self.actions.push_embedded(text.clone(), Some("another alphabet"), None, span);
                 }
             } else if is_decoder(&name, arguments) {
                 taint.add(&flow);
                 taint.decoded = true;
                 let text = printed.take().or_else(|| command.input.clone());
-                let text =
-                    text.and_then(|text| decode::base64(&text).or_else(|| decode::hex(&text)));
+                let text = text.and_then(|text| {
+                    decode::decode_base64(&text).or_else(|| decode::decode_hex(&text))
+                });
                 if let Some(text) = &text {
-                    self.acts.push_embedded(text.clone(), Some("an encoded text"), None, span);
+                    self.actions.push_embedded(text.clone(), Some("an encoded text"), None, span);
                 }
                 printed = text;
             } else if matches!(name.as_str(), "echo" | "printf") {
                 let texts = arguments.iter().filter(|word| !word.text.starts_with('-'));
                 let said = texts.map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
-                taint.decoded |= makes_letters(&name, arguments);
+                taint.decoded |= prints_character_codes(&name, arguments);
                 if poses_as_system(&said) && !said.contains("sudo -") {
-                    self.acts.push(Act::Asks("a password as if the system did"), span);
+                    self.actions
+                        .push(Action::AsksForSecret("a password as if the system did"), span);
                 }
-                if escaped(&said) {
+                if is_escaped_numbers(&said) {
                     taint.decoded = true;
-                    self.acts.push_embedded(
-                        decode::escapes(&said),
+                    self.actions.push_embedded(
+                        decode::decode_escapes(&said),
                         Some("an encoded text"),
                         None,
                         span,
@@ -339,34 +346,34 @@ impl Reader {
                     text.filter(|text| turns < MAX_LOOP_TURNS && text.len() < MAX_LOOP_BYTES);
                 printed = text.map(|text| text.chars().rev().collect());
                 if let Some(text) = &printed {
-                    self.acts.push_embedded(text.clone(), Some("reversed letters"), None, span);
+                    self.actions.push_embedded(text.clone(), Some("reversed letters"), None, span);
                 }
                 taint.decoded = true;
             } else if !matches!(name.as_str(), "cat" | "tee" | "tr") {
                 printed = None;
             }
             taint.add(&flow);
-            self.sinks(command, &taint, span);
+            self.read_process_substitutions(command, &taint, span);
             if let (false, Some(text)) = (command.redirects.is_empty(), &command.input)
                 && command.redirects.iter().any(|redirect| redirect.writes)
             {
                 // A script that is written to a file probably runs later, so it is scanned as well.
-                self.acts.push_embedded(text.clone(), None, None, span);
+                self.actions.push_embedded(text.clone(), None, None, span);
             }
             for redirect in command.redirects.iter().filter(|redirect| redirect.writes) {
                 self.files.insert(redirect.target.text.clone(), taint.clone());
                 let text = printed.clone().or_else(|| command.input.clone()).unwrap_or_default();
                 if text.starts_with("#!") {
-                    let script = decode::escapes(&text).replace("%%", "%");
-                    self.acts.push_embedded(script, None, None, span);
+                    let script = decode::decode_escapes(&text).replace("%%", "%");
+                    self.actions.push_embedded(script, None, None, span);
                 }
-                self.writes(&redirect.target, &text, span);
+                self.record_write(&redirect.target, &text, span);
             }
             flow = taint;
         }
-        self.prints(&flow);
-        self.hands_over(pipeline, span);
-        self.wrecks(pipeline, span);
+        self.add_group_output(&flow);
+        self.record_reverse_shell(pipeline, span);
+        self.record_pipeline_destruction(pipeline, span);
         if let Some(function) = self.function.clone() {
             self.functions.entry(function).or_default().prints.add(&flow);
         }
@@ -374,7 +381,7 @@ impl Reader {
     }
 
     /// Records a reverse shell: an interactive shell and a network connection in one pipeline.
-    fn hands_over(&mut self, pipeline: &Pipeline, span: Span) {
+    fn record_reverse_shell(&mut self, pipeline: &Pipeline, span: Span) {
         let interactive = pipeline.iter().any(|command| {
             program(command).is_some_and(|(name, arguments)| {
                 SHELLS.contains(&name.as_str()) && arguments.iter().any(|word| word.text == "-i")
@@ -387,28 +394,28 @@ impl Reader {
             })
         });
         if interactive && connects {
-            self.acts.push(Act::ReverseShell, span);
+            self.actions.push(Action::ReverseShell, span);
         }
     }
 
     /// Stores the taint of `NAME=value`, before a command or alone.
-    fn assign(&mut self, command: &Command, span: Span) {
+    fn store_assignments(&mut self, command: &Command, span: Span) {
         for (variable, word) in &command.assignments {
             let mut value = self.word_taint(word, span);
             value.add(&path_taint(&word.text));
             word.otherwise.iter().for_each(|text| value.add(&path_taint(text)));
             self.variables.insert(variable.clone(), value);
             if word.text.contains("://") && is_index_variable(variable) {
-                self.acts.push(Act::Index(word.text.clone()), span);
+                self.actions.push(Action::UsesPackageIndex(word.text.clone()), span);
             }
             if variable == "HISTFILE" && word.text == "/dev/null" {
-                self.acts.push(Act::Unprotects(TRACKS), span);
+                self.actions.push(Action::DisablesProtection(COMMAND_HISTORY), span);
             }
         }
     }
 
     /// Stores the taint of variables that `for`, `read`, `export` and similar commands set.
-    fn bind(
+    fn bind_variables(
         &mut self,
         name: &str,
         arguments: &[Word],
@@ -421,16 +428,17 @@ impl Reader {
             "for" if texts.get(1) == Some(&"in") => {
                 let mut value = taint.clone();
                 texts[2..].iter().for_each(|text| value.add(&path_taint(text)));
-                value.files |= texts[2..].iter().any(|text| is_users_files(text));
+                value.files |= texts[2..].iter().any(|text| matches_user_files(text));
                 let items = texts[2..].iter().flat_map(|text| text.split_whitespace());
-                let items = items.take(MAX_ITEMS).map(str::to_owned).collect();
+                let items = items.take(MAX_LOOP_ITEMS).map(str::to_owned).collect();
                 self.loops.insert(texts[0].to_owned(), items);
                 self.variables.insert(texts[0].to_owned(), value);
             }
             "read" | "mapfile" | "readarray" => {
                 let silent = self.is_silent || texts.iter().any(|text| is_flag(text, 's'));
                 if silent && texts.iter().any(|text| poses_as_system(text)) {
-                    self.acts.push(Act::Asks("a password as if the system did"), span);
+                    self.actions
+                        .push(Action::AsksForSecret("a password as if the system did"), span);
                 }
                 let mut value = flow.clone();
                 value.add(taint);
@@ -463,9 +471,9 @@ impl Reader {
         }
     }
 
-    /// Records the acts of one command and returns the taint of its output.
+    /// Records the actions of one command and returns the taint of its output.
     fn command(&mut self, command: &Command, span: Span, flow: &Taint) -> Taint {
-        self.repeat(command, span, flow);
+        self.read_again_per_call(command, span, flow);
         let mut taint = Taint::default();
         for word in
             command.words.iter().chain(command.redirects.iter().map(|redirect| &redirect.target))
@@ -474,36 +482,36 @@ impl Reader {
             if let Some(what) = sensitive_path::credential_at(&word.text)
                 .or_else(|| sensitive_path::secrets_matched_by(&word.text))
             {
-                self.acts.push(Act::Names(what), span);
+                self.actions.push(Action::MentionsCredentials(what), span);
             }
             // `/dev/tcp/...` is only an explanation of the syntax.
             if (word.text.contains("/dev/tcp/") || word.text.contains("/dev/udp/"))
                 && !word.text.contains("/...")
                 && !word.text.contains("/…")
             {
-                self.dev_tcp(command, flow, &taint, span);
+                self.read_dev_tcp(command, flow, &taint, span);
             }
         }
         for redirect in command.redirects.iter().filter(|redirect| !redirect.writes) {
-            taint.add(&self.read_place(&redirect.target.text, span));
-            taint.add(&self.read_otherwise(&redirect.target, span));
+            taint.add(&self.record_file_read(&redirect.target.text, span));
+            taint.add(&self.read_variable_file(&redirect.target, span));
         }
         if let Some(here) = &command.here {
             taint.add(&self.word_taint(here, span));
         }
-        self.empties(command, span);
+        self.record_emptied_files(command, span);
         let Some((name, arguments)) = program(command) else { return taint };
         self.flowing.clone_from(&flow.fetched);
-        self.bind(&name, arguments, flow, span, &mut taint);
+        self.bind_variables(&name, arguments, flow, span, &mut taint);
         self.command_word(command, &name, arguments, flow, span);
-        taint.add(&self.call(&name, arguments, flow, span));
+        taint.add(&self.record_function_call(&name, arguments, flow, span));
         if !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.+".contains(c))
         {
-            self.acts.push(Act::Program(name.clone()), span);
+            self.actions.push(Action::StartsProgram(name.clone()), span);
         }
         let texts: Vec<&str> = arguments.iter().map(|word| word.text.as_str()).collect();
         let sends = is_sender(&name, &texts);
-        if READERS.contains(&name.as_str()) || FETCHERS.contains(&name.as_str()) || sends {
+        if FILE_READERS.contains(&name.as_str()) || FETCHERS.contains(&name.as_str()) || sends {
             for (index, word) in arguments.iter().enumerate() {
                 if name == "find" && index > 0 && texts[index - 1].starts_with('-') {
                     continue;
@@ -511,7 +519,7 @@ impl Reader {
                 // A key file that is used to log in is not sent.
                 let key = index > 0
                     && matches!(texts[index - 1], "-i" | "-e" | "--key" | "--cert" | "--cacert");
-                let path = fetch::file_of(&word.text);
+                let path = fetch::file_in_argument(&word.text);
                 // `cp config config.bak` keeps the copy in the same folder.
                 let backup = matches!(name.as_str(), "cp" | "mv")
                     && texts.last().is_some_and(|last| *last != path && last.starts_with(path));
@@ -520,18 +528,18 @@ impl Reader {
                 }
                 let elsewhere = sends && is_remote(path);
                 if !key && !elsewhere {
-                    taint.add(&self.read_place(path, span));
-                    taint.add(&self.read_otherwise(word, span));
+                    taint.add(&self.record_file_read(path, span));
+                    taint.add(&self.read_variable_file(word, span));
                 }
             }
         }
         if let Some(target) = packs_into(&name, &texts) {
             let mut packed = taint.clone();
             packed.add(flow);
-            self.keep(target, &packed);
+            self.store_file_taint(target, &packed);
         }
         if name == "find" {
-            self.finds(arguments, span, &mut taint);
+            self.read_find(arguments, span, &mut taint);
         }
         taint.add(&value::printed_secret(&format!("{name} {}", texts.join(" "))));
         if command.words.first().is_some_and(|word| word.text == "xargs") {
@@ -542,23 +550,23 @@ impl Reader {
             && sifts
             && texts.iter().any(|text| sensitive_path::is_secret_name(text))
         {
-            self.acts.push(Act::Secret("secrets of the environment"), span);
+            self.actions.push(Action::ReadsCredentials("secrets of the environment"), span);
         }
-        self.particular(&name, &texts, command, span, &mut taint);
-        self.shell_among(&name, arguments);
+        self.read_special_program(&name, &texts, command, span, &mut taint);
+        self.find_shell_in_arguments(&name, arguments);
         if let Some(file) = saves_cookies(&name, &texts) {
-            self.keep(file, &Taint::credential("browser cookies"));
+            self.store_file_taint(file, &Taint::credential("browser cookies"));
         }
         if FETCHERS.contains(&name.as_str()) {
             taint = self.fetch(&name, &texts, flow, &taint, span);
         } else if matches!(name.as_str(), "nc" | "ncat" | "netcat" | "socat" | "telnet") {
-            self.netcat(&texts, flow, &taint, span);
+            self.read_netcat(&texts, flow, &taint, span);
         } else if matches!(name.as_str(), "dig" | "nslookup" | "host" | "ping" | "drill") {
             let mut sends = taint.clone();
             sends.add(flow);
             if sends.is_secret() {
                 let to = texts.join(" ");
-                self.acts.push(Act::Network { to, sends, log_in: Vec::new() }, span);
+                self.actions.push(Action::Connects { to, sends, log_in: Vec::new() }, span);
             }
             if texts.iter().any(|text| text.to_ascii_uppercase().contains("TXT")) {
                 taint.fetched = Some(texts.last().copied().unwrap_or_default().to_owned());
@@ -568,13 +576,13 @@ impl Reader {
             sends.add(flow);
             if sends.is_secret() {
                 let to = texts.join(" ");
-                self.acts.push(Act::Network { to, sends, log_in: Vec::new() }, span);
+                self.actions.push(Action::Connects { to, sends, log_in: Vec::new() }, span);
             }
         }
         taint
     }
 
-    /// Records acts that depend on the word that names the program: names assembled from pieces,
+    /// Records actions that depend on the word that names the program: names assembled from pieces,
     /// and decoded or downloaded commands.
     fn command_word(
         &mut self,
@@ -588,7 +596,8 @@ impl Reader {
         let Some(word) = command.words.get(at) else { return };
         let runs = SHELLS.contains(&name) || FETCHERS.contains(&name) || name == "eval";
         if word.is_assembled() && (runs || matches!(name, "nc" | "ncat" | "base64" | "osascript")) {
-            self.acts.push(Act::Obscures("the name of a program is put together of pieces"), span);
+            self.actions
+                .push(Action::Obfuscates("the name of a program is put together of pieces"), span);
         }
         let mut taint = Taint::default();
         if !word.variables.is_empty() || !word.substitutions.is_empty() {
@@ -608,15 +617,15 @@ impl Reader {
             }
         }
         if taint.decoded {
-            self.acts.push(Act::Executes(CodeOrigin::Decoded), span);
+            self.actions.push(Action::ExecutesCode(CodeOrigin::Decoded), span);
         }
         if let Some(from) = taint.fetched {
-            self.acts.push(Act::Executes(CodeOrigin::Fetched(from)), span);
+            self.actions.push(Action::ExecutesCode(CodeOrigin::Fetched(from)), span);
         }
     }
 
-    /// Records the acts of programs that need special treatment.
-    fn particular(
+    /// Records the actions of programs that need special treatment.
+    fn read_special_program(
         &mut self,
         name: &str,
         texts: &[&str],
@@ -631,7 +640,7 @@ impl Reader {
                 taint.environment = true;
             }
             "security" if any("add-trusted-cert") => {
-                self.acts.push(Act::Unprotects(CERTIFICATES), span);
+                self.actions.push(Action::DisablesProtection(TRUSTED_CERTIFICATES), span);
             }
             "security"
                 if any("find-generic-password")
@@ -639,20 +648,21 @@ impl Reader {
                     || any("find-internet-password") =>
             {
                 taint.credential = Some("keychains");
-                self.acts.push(Act::Secret("keychains"), span);
+                self.actions.push(Action::ReadsCredentials("keychains"), span);
             }
             "truncate" | "shred" | "rm" if wipes_tracks(texts) => {
-                self.acts.push(Act::Unprotects(TRACKS), span);
+                self.actions.push(Action::DisablesProtection(COMMAND_HISTORY), span);
             }
             "shred" | "truncate" if taint.files => {
-                self.acts.push(Act::Deletes("files of the user".into()), span);
+                self.actions.push(Action::DestroysData("files of the user".into()), span);
             }
             "kubectl" | "oc" if has("apply") || has("create") => {
                 let shady = |url: &&&str| {
                     super::host::reputation(url) == super::host::HostReputation::Shady
                 };
                 if let Some(url) = texts.iter().filter(|text| text.contains("://")).find(shady) {
-                    self.acts.push(Act::Executes(CodeOrigin::Fetched((*url).to_owned())), span);
+                    self.actions
+                        .push(Action::ExecutesCode(CodeOrigin::Fetched((*url).to_owned())), span);
                 }
             }
             "psql" | "pg_dump" | "mysqldump" | "mongodump" | "mongoexport" => {
@@ -663,70 +673,88 @@ impl Reader {
             }
             "rm" if taint.files && self.is_encrypting => {
                 let what = "the user's files after encrypting them".into();
-                self.acts.push(Act::Deletes(what), span);
+                self.actions.push(Action::DestroysData(what), span);
             }
-            "rm" | "rmdir" | "shred" => self.removes(texts, span),
-            "mkfs" | "wipefs" => self.acts.push(Act::Deletes("a whole disk".into()), span),
+            "rm" | "rmdir" | "shred" => self.record_deletion(texts, span),
+            "mkfs" | "wipefs" => {
+                self.actions.push(Action::DestroysData("a whole disk".into()), span)
+            }
             "dd" if any("of=/dev/sd") || any("of=/dev/nvme") || any("of=/dev/disk") => {
-                self.acts.push(Act::Deletes("a whole disk".into()), span);
+                self.actions.push(Action::DestroysData("a whole disk".into()), span);
             }
-            "crontab" if !has("-l") => self.acts.push(Act::Persists("a cron job"), span),
+            "crontab" if !has("-l") => self.actions.push(Action::Persists("a cron job"), span),
             "launchctl" if has("load") || has("bootstrap") || has("enable") => {
-                self.acts.push(Act::Persists("a launch agent"), span);
+                self.actions.push(Action::Persists("a launch agent"), span);
             }
-            "systemctl" if has("enable") => self.acts.push(Act::Persists("a system service"), span),
+            "systemctl" if has("enable") => {
+                self.actions.push(Action::Persists("a system service"), span)
+            }
             "schtasks" if any("/create") || any("/Create") => {
-                self.acts.push(Act::Persists("a scheduled task"), span);
+                self.actions.push(Action::Persists("a scheduled task"), span);
             }
             "reg" if any("CurrentVersion\\Run") => {
-                self.acts.push(Act::Persists("a program that starts at login"), span);
+                self.actions.push(Action::Persists("a program that starts at login"), span);
             }
             "xattr" if any("com.apple.quarantine") || has("-c") || has("-cr") => {
-                self.acts.push(Act::Unprotects("the quarantine of downloaded files"), span);
+                self.actions
+                    .push(Action::DisablesProtection("the quarantine of downloaded files"), span);
             }
-            "spctl" if any("disable") => self.acts.push(Act::Unprotects("Gatekeeper"), span),
-            "setenforce" if has("0") => self.acts.push(Act::Unprotects("SELinux"), span),
+            "spctl" if any("disable") => {
+                self.actions.push(Action::DisablesProtection("Gatekeeper"), span)
+            }
+            "setenforce" if has("0") => {
+                self.actions.push(Action::DisablesProtection("SELinux"), span)
+            }
             "set-mppreference" if any("Disable") || any("Exclusion") => {
-                self.acts.push(Act::Unprotects("Defender"), span);
+                self.actions.push(Action::DisablesProtection("Defender"), span);
             }
-            "add-mppreference" => self.acts.push(Act::Unprotects("Defender"), span),
+            "add-mppreference" => self.actions.push(Action::DisablesProtection("Defender"), span),
             "csrutil" if has("disable") => {
-                self.acts.push(Act::Unprotects("System Integrity Protection"), span);
+                self.actions.push(Action::DisablesProtection("System Integrity Protection"), span);
             }
-            "ufw" if has("disable") => self.acts.push(Act::Unprotects("the firewall"), span),
-            "iptables" if has("-F") => self.acts.push(Act::Unprotects("the firewall"), span),
+            "ufw" if has("disable") => {
+                self.actions.push(Action::DisablesProtection("the firewall"), span)
+            }
+            "iptables" if has("-F") => {
+                self.actions.push(Action::DisablesProtection("the firewall"), span)
+            }
             "unzip" if texts.iter().any(|text| *text == "-P" || text.starts_with("-P")) => {
-                self.acts.push(Act::Unlocks, span);
+                self.actions.push(Action::UnpacksLockedArchive, span);
             }
             "7z" | "7za" | "7zz" | "unrar"
                 if texts.iter().any(|text| text.starts_with("-p") && text.len() > 2) =>
             {
-                self.acts.push(Act::Unlocks, span);
+                self.actions.push(Action::UnpacksLockedArchive, span);
             }
-            "xmrig" | "minerd" | "cpuminer" | "cgminer" => self.acts.push(Act::Mines, span),
+            "xmrig" | "minerd" | "cpuminer" | "cgminer" => {
+                self.actions.push(Action::MinesCryptocurrency, span)
+            }
             "mkfifo" => self.fifo = true,
             "tee" => {
                 if let Some(target) = command.words.iter().rfind(|word| !word.text.starts_with('-'))
                 {
-                    self.writes(target, "", span);
+                    self.record_write(target, "", span);
                 }
             }
             "cp" | "mv" | "ln" | "install" if texts.len() > 1 => {
                 if let Some(target) = command.words.last() {
-                    self.writes(target, "", span);
+                    self.record_write(target, "", span);
                     let mut known = taint.clone();
                     for text in texts {
-                        known.add(&self.contents(text));
+                        known.add(&self.written_file_taint(text));
                     }
-                    self.keep(&target.text, &known);
+                    self.store_file_taint(&target.text, &known);
                 }
             }
             "open" | "start" | "start-process" | "installer" | "msiexec" | "dpkg" | "rpm"
             | "hdiutil" | "java" | "mshta" | "rundll32" | "regsvr32" | "wscript" => {
-                self.starts(name, texts, span);
+                self.record_launcher(name, texts, span);
             }
             "ssh" if has("-R") || texts.iter().any(|text| is_flag(text, 'R')) => {
-                self.acts.push(Act::Opens("a tunnel from a remote host to this machine"), span);
+                self.actions.push(
+                    Action::OpensRemoteAccess("a tunnel from a remote host to this machine"),
+                    span,
+                );
             }
             "ngrok" | "bore" | "chisel" | "cloudflared" | "tmate" | "frpc"
                 if has("tcp")
@@ -736,7 +764,10 @@ impl Reader {
                     || has("22")
                     || name == "tmate" =>
             {
-                self.acts.push(Act::Opens("a tunnel from a remote host to this machine"), span);
+                self.actions.push(
+                    Action::OpensRemoteAccess("a tunnel from a remote host to this machine"),
+                    span,
+                );
             }
             "docker" | "podman"
                 if has("--privileged") && has("--pid=host")
@@ -744,7 +775,8 @@ impl Reader {
                         .iter()
                         .any(|text| text.starts_with("/:/") || text.starts_with("-v=/:/")) =>
             {
-                self.acts.push(Act::Opens("the whole machine to a container"), span);
+                self.actions
+                    .push(Action::OpensRemoteAccess("the whole machine to a container"), span);
             }
             "ttyd" | "gotty" | "upterm" | "sshx"
                 if name != "ttyd" && name != "gotty"
@@ -752,83 +784,101 @@ impl Reader {
                     || has("-w")
                     || has("--writable") =>
             {
-                self.acts.push(Act::Opens("a terminal of this machine to others"), span);
+                self.actions.push(
+                    Action::OpensRemoteAccess("a terminal of this machine to other hosts"),
+                    span,
+                );
             }
             "code" if has("tunnel") => {
-                self.acts.push(Act::Opens("a tunnel from a remote host to this machine"), span);
+                self.actions.push(
+                    Action::OpensRemoteAccess("a tunnel from a remote host to this machine"),
+                    span,
+                );
             }
             "aws" if has("--skip-final-snapshot") => {
-                self.acts.push(Act::Deletes("databases without a last copy".into()), span);
+                self.actions
+                    .push(Action::DestroysData("databases without a last copy".into()), span);
             }
             "tmutil" | "vssadmin" | "wbadmin" | "wmic"
                 if any("delete") && (name != "wmic" || any("shadowcopy"))
                     || name == "tmutil" && has("disable") =>
             {
-                self.acts.push(Act::Deletes("the backups of the machine".into()), span);
+                self.actions.push(Action::DestroysData("the backups of the machine".into()), span);
             }
             "bcdedit" if any("recoveryenabled") => {
-                self.acts.push(Act::Unprotects("how the machine recovers"), span);
+                self.actions.push(Action::DisablesProtection("how the machine recovers"), span);
             }
             "diskutil" if any("erase") || any("zeroDisk") => {
-                self.acts.push(Act::Deletes("a whole disk".into()), span);
+                self.actions.push(Action::DestroysData("a whole disk".into()), span);
             }
             "gh" if has("DELETE") && (any("protection") || any("vulnerability-alerts")) => {
-                self.acts.push(Act::Unprotects("the protection of a branch"), span);
+                self.actions.push(Action::DisablesProtection("the protection of a branch"), span);
             }
             "go" if has("env") && texts.iter().any(|text| text.starts_with("GOPROXY=")) => {
                 let proxy = texts.iter().find_map(|text| text.strip_prefix("GOPROXY="));
-                self.acts.push(Act::Index(proxy.unwrap_or_default().to_owned()), span);
+                self.actions
+                    .push(Action::UsesPackageIndex(proxy.unwrap_or_default().to_owned()), span);
             }
             "brew" if has("tap") && any("://") => {
                 let url = texts.iter().find(|text| text.contains("://")).copied();
-                self.acts.push(Act::Index(url.unwrap_or_default().to_owned()), span);
+                self.actions
+                    .push(Action::UsesPackageIndex(url.unwrap_or_default().to_owned()), span);
             }
             "useradd" | "adduser" | "usermod"
                 if any("sudo") || any("wheel") || has("0") || has("-o") =>
             {
-                self.acts.push(Act::Opens("an account with all rights"), span);
+                self.actions.push(Action::OpensRemoteAccess("an account with all rights"), span);
             }
             "net" if has("user") && has("/add") || has("localgroup") && has("/add") => {
-                self.acts.push(Act::Opens("an account with all rights"), span);
+                self.actions.push(Action::OpensRemoteAccess("an account with all rights"), span);
             }
             "history" if has("-c") || has("-cw") => {
-                self.acts.push(Act::Unprotects(TRACKS), span);
+                self.actions.push(Action::DisablesProtection(COMMAND_HISTORY), span);
             }
-            "unset" if has("HISTFILE") => self.acts.push(Act::Unprotects(TRACKS), span),
+            "unset" if has("HISTFILE") => {
+                self.actions.push(Action::DisablesProtection(COMMAND_HISTORY), span)
+            }
             "journalctl" if any("--vacuum-time=1s") => {
-                self.acts.push(Act::Unprotects(TRACKS), span);
+                self.actions.push(Action::DisablesProtection(COMMAND_HISTORY), span);
             }
-            "wevtutil" if has("cl") => self.acts.push(Act::Unprotects(TRACKS), span),
-            "clear-eventlog" | "clear-history" => self.acts.push(Act::Unprotects(TRACKS), span),
+            "wevtutil" if has("cl") => {
+                self.actions.push(Action::DisablesProtection(COMMAND_HISTORY), span)
+            }
+            "clear-eventlog" | "clear-history" => {
+                self.actions.push(Action::DisablesProtection(COMMAND_HISTORY), span)
+            }
             "update-ca-certificates" | "update-ca-trust" => {
-                self.acts.push(Act::Unprotects(CERTIFICATES), span);
+                self.actions.push(Action::DisablesProtection(TRUSTED_CERTIFICATES), span);
             }
             "add-trusted-cert" | "certutil" if any("addstore") => {
-                self.acts.push(Act::Unprotects(CERTIFICATES), span);
+                self.actions.push(Action::DisablesProtection(TRUSTED_CERTIFICATES), span);
             }
             "systemctl" | "service" | "sc" | "launchctl"
                 if (has("stop") || has("disable") || has("unload") || has("mask"))
-                    && PROTECTORS.iter().any(|one| any(one)) =>
+                    && PROTECTION_SERVICES.iter().any(|one| any(one)) =>
             {
-                self.acts.push(Act::Unprotects("the protection of the machine"), span);
+                self.actions
+                    .push(Action::DisablesProtection("the protection of the machine"), span);
             }
             "netsh" if any("firewall") && has("off") => {
-                self.acts.push(Act::Unprotects("the firewall"), span);
+                self.actions.push(Action::DisablesProtection("the firewall"), span);
             }
             "brew" if has("--no-quarantine") => {
-                self.acts.push(Act::Unprotects("the quarantine of downloaded files"), span);
+                self.actions
+                    .push(Action::DisablesProtection("the quarantine of downloaded files"), span);
             }
-            "git" => self.git(texts, span),
+            "git" => self.read_git(texts, span),
             "npm" | "pnpm" | "yarn" | "pip" | "pip3"
                 if has("config") && texts.iter().any(|text| text.contains("://")) =>
             {
                 let url = texts.iter().find(|text| text.contains("://")).copied();
-                self.acts.push(Act::Index(url.unwrap_or_default().to_owned()), span);
+                self.actions
+                    .push(Action::UsesPackageIndex(url.unwrap_or_default().to_owned()), span);
             }
             "alias" => {
                 for text in texts {
                     if let Some((_, command)) = text.split_once('=') {
-                        self.acts.push_embedded(
+                        self.actions.push_embedded(
                             command.to_owned(),
                             None,
                             Some(Language::Shell),
@@ -845,7 +895,8 @@ impl Reader {
                     || name == "get-credential"
                     || any("--hide-text");
                 if asks {
-                    self.acts.push(Act::Asks("a password in a window of its own"), span);
+                    self.actions
+                        .push(Action::AsksForSecret("a password in a window of its own"), span);
                     taint.add(&Taint::credential(TYPED_PASSWORD));
                 }
             }
@@ -858,13 +909,13 @@ impl Reader {
             "chmod" if texts.iter().any(|text| makes_executable(text)) => {
                 let fetched = texts.iter().find_map(|file| self.files.get(*file)?.fetched.clone());
                 if let Some(from) = fetched {
-                    self.acts.push(Act::Executes(CodeOrigin::Fetched(from)), span);
+                    self.actions.push(Action::ExecutesCode(CodeOrigin::Fetched(from)), span);
                 }
             }
             _ => {}
         }
         if any("--dangerously-skip-permissions") || any("--dangerously-bypass-approvals") {
-            self.acts.push(Act::Unprotects(AGENT_PROMPTS), span);
+            self.actions.push(Action::DisablesProtection(AGENT_PROMPTS), span);
         }
         if name == "git"
             && !taint.tokens.is_empty()
@@ -872,27 +923,33 @@ impl Reader {
         {
             let to = texts.iter().find(|text| text.contains("://")).copied().unwrap_or_default();
             let (to, log_in) = (to.to_owned(), taint.tokens.clone());
-            self.acts.push(Act::Network { to, sends: Taint::default(), log_in }, span);
+            self.actions.push(Action::Connects { to, sends: Taint::default(), log_in }, span);
         }
-        if any("stratum+tcp://") || any("stratum+ssl://") || mines(texts) {
-            self.acts.push(Act::Mines, span);
+        if any("stratum+tcp://") || any("stratum+ssl://") || has_miner_arguments(texts) {
+            self.actions.push(Action::MinesCryptocurrency, span);
         }
-        if let Some(what) = cloud::takes_away(name, texts) {
-            self.acts.push(Act::Unprotects(what), span);
+        if let Some(what) = cloud::removed_cloud_protection(name, texts) {
+            self.actions.push(Action::DisablesProtection(what), span);
         }
-        self.installs(name, texts, span);
-        self.unpacks(name, texts, command, span);
+        self.record_installs(name, texts, span);
+        self.record_unpacked_program_start(name, texts, command, span);
         let own = self
             .files
             .get(name)
             .or_else(|| self.files.get(command.words.first()?.text.trim_start_matches("./")));
         if let Some(from) = own.and_then(|taint| taint.fetched.clone()) {
-            self.acts.push(Act::Executes(CodeOrigin::Fetched(from)), span);
+            self.actions.push(Action::ExecutesCode(CodeOrigin::Fetched(from)), span);
         }
     }
 
     /// Records that a program from a downloaded archive is started.
-    fn unpacks(&mut self, name: &str, texts: &[&str], command: &Command, span: Span) {
+    fn record_unpacked_program_start(
+        &mut self,
+        name: &str,
+        texts: &[&str],
+        command: &Command,
+        span: Span,
+    ) {
         if matches!(name, "tar" | "unzip" | "7z" | "gunzip" | "bsdtar") {
             let known = texts.iter().find_map(|text| self.files.get(*text)?.fetched.clone());
             self.unpacked = known.or_else(|| self.flowing.clone()).or_else(|| self.unpacked.take());
@@ -905,21 +962,21 @@ impl Reader {
             || SHELLS.contains(&name)
                 && texts.iter().find(|text| !text.starts_with('-')).is_some_and(|text| local(text));
         if let Some(from) = self.unpacked.clone().filter(|_| starts) {
-            self.acts.push(Act::Executes(CodeOrigin::Fetched(from)), span);
+            self.actions.push(Action::ExecutesCode(CodeOrigin::Fetched(from)), span);
         }
     }
 
     /// Records that a launcher such as `mshta` or `msiexec` starts a downloaded file.
-    fn starts(&mut self, name: &str, texts: &[&str], span: Span) {
+    fn record_launcher(&mut self, name: &str, texts: &[&str], span: Span) {
         let direct = matches!(name, "mshta" | "rundll32" | "regsvr32" | "msiexec" | "wscript");
         let url = texts.iter().find(|text| text.contains("://")).filter(|_| direct);
         let known = texts.iter().find_map(|text| self.files.get(*text)?.fetched.clone());
         if let Some(from) = url.map(|url| (*url).to_owned()).or(known) {
-            self.acts.push(Act::Executes(CodeOrigin::Fetched(from)), span);
+            self.actions.push(Action::ExecutesCode(CodeOrigin::Fetched(from)), span);
         }
     }
 
-    fn netcat(&mut self, texts: &[&str], flow: &Taint, taint: &Taint, span: Span) {
+    fn read_netcat(&mut self, texts: &[&str], flow: &Taint, taint: &Taint, span: Span) {
         let shell = texts.iter().any(|text| {
             let lower = text.to_ascii_lowercase();
             matches!(lower.as_str(), "-e" | "-c" | "--exec" | "--sh-exec")
@@ -928,27 +985,29 @@ impl Reader {
         });
         let listens = texts.iter().any(|text| text.starts_with('-') && text.contains('l'));
         if (shell && texts.len() > 1) || (self.fifo && !listens) {
-            self.acts.push(Act::ReverseShell, span);
+            self.actions.push(Action::ReverseShell, span);
         }
         let mut sends = taint.clone();
         sends.add(flow);
         if !texts.iter().any(|text| text.contains('z') && text.starts_with('-')) {
-            self.acts.push(Act::Network { to: texts.join(" "), sends, log_in: Vec::new() }, span);
+            self.actions
+                .push(Action::Connects { to: texts.join(" "), sends, log_in: Vec::new() }, span);
         }
     }
 
-    fn dev_tcp(&mut self, command: &Command, flow: &Taint, taint: &Taint, span: Span) {
+    fn read_dev_tcp(&mut self, command: &Command, flow: &Taint, taint: &Taint, span: Span) {
         let name = program(command).map(|(name, _)| name).unwrap_or_default();
         if SHELLS.contains(&name.as_str())
             || command.words.iter().any(|word| word.text == "-i")
             || name == "exec"
             || name.is_empty()
         {
-            self.acts.push(Act::ReverseShell, span);
+            self.actions.push(Action::ReverseShell, span);
         } else {
             let mut sends = taint.clone();
             sends.add(flow);
-            self.acts.push(Act::Network { to: "/dev/tcp".into(), sends, log_in: Vec::new() }, span);
+            self.actions
+                .push(Action::Connects { to: "/dev/tcp".into(), sends, log_in: Vec::new() }, span);
         }
     }
 
@@ -959,8 +1018,8 @@ impl Reader {
             taint.add(&self.substitution(substitution, span));
         }
         for variable in &word.variables {
-            if let Some(given) = self.positional(variable) {
-                taint.add(&given);
+            if let Some(argument_taints) = self.argument_taint(variable) {
+                taint.add(&argument_taints);
             }
             match self.variables.get(variable) {
                 Some(known) => taint.add(&known.clone()),
@@ -987,7 +1046,7 @@ impl Reader {
     fn follow(&mut self, text: &str, input: &Taint, span: Span) -> Taint {
         let mut taint = Taint::default();
         if self.depth >= MAX_NESTED_SUBSTITUTIONS || text.len() > MAX_SUBSTITUTION_BYTES {
-            self.acts.push(Act::Obscures("commands are nested so deep that nobody follows"), span);
+            self.actions.push(Action::Obfuscates("commands are nested too deep to analyze"), span);
             return taint;
         }
         // Maps are moved, not cloned, because there can be many substitutions.
@@ -998,7 +1057,7 @@ impl Reader {
             function: self.function.clone(),
             known: Rc::clone(&self.known),
             depth: self.depth + 1,
-            groups: vec![groups::Group::reading(input)],
+            groups: vec![groups::Group::with_input(input)],
             loops: std::mem::take(&mut self.loops),
             calling: self.calling,
             repeats: self.repeats,
@@ -1019,16 +1078,16 @@ impl Reader {
         self.loops = inner.loops;
         self.repeats = inner.repeats;
         self.is_new |= inner.is_new;
-        self.acts.is_cut |= script.is_cut | inner.acts.is_cut;
-        inner.acts.located.into_iter().for_each(|seen| self.acts.push(seen.act, span));
-        for found in inner.acts.embedded {
-            self.acts.push_embedded(found.text, found.hidden_in, found.language, span);
+        self.actions.is_cut |= script.is_cut | inner.actions.is_cut;
+        inner.actions.located.into_iter().for_each(|seen| self.actions.push(seen.action, span));
+        for found in inner.actions.embedded {
+            self.actions.push_embedded(found.text, found.hidden_in, found.language, span);
         }
         taint
     }
 
     /// Returns the taint of a file that the script wrote, or of its folder.
-    fn contents(&self, path: &str) -> Taint {
+    fn written_file_taint(&self, path: &str) -> Taint {
         let folder = path.trim_end_matches(['/', '*', '.']);
         let known = self.files.get(path).or_else(|| self.files.get(folder));
         known.cloned().unwrap_or_default()
@@ -1036,7 +1095,7 @@ impl Reader {
 
     /// Stores the taint of a file; if it is secret, also for the folder, unless the folder is
     /// shared.
-    fn keep(&mut self, path: &str, taint: &Taint) {
+    fn store_file_taint(&mut self, path: &str, taint: &Taint) {
         self.files.insert(path.to_owned(), taint.clone());
         let folder = path.trim_end_matches('/').rsplit_once('/').map_or("", |(folder, _)| folder);
         let shared = matches!(folder, "" | "." | ".." | "~" | "$HOME" | "/tmp" | "/var/tmp");
@@ -1048,12 +1107,15 @@ impl Reader {
         }
     }
 
-    fn writes(&mut self, target: &Word, text: &str, span: Span) {
+    fn record_write(&mut self, target: &Word, text: &str, span: Span) {
         if !target.text.starts_with("/dev/")
             && !target.text.starts_with('&')
             && target.text.len() > 1
         {
-            self.acts.push(Act::Writes { path: target.text.clone(), text: text.to_owned() }, span);
+            self.actions.push(
+                Action::WritesFile { path: target.text.clone(), text: text.to_owned() },
+                span,
+            );
         }
         // Expands the loop variable in the path, to find writes to autostart or agent configuration
         // files.
@@ -1070,7 +1132,7 @@ impl Reader {
             })
             .collect();
         for path in paths {
-            self.acts.push(Act::Writes { path, text: text.to_owned() }, span);
+            self.actions.push(Action::WritesFile { path, text: text.to_owned() }, span);
         }
     }
 }

@@ -1,28 +1,28 @@
 //! Models the values of expressions as far as they are known without running the code.
 //!
 //! The Python and JavaScript readers compute a [`Value`] for each expression and call the functions
-//! below when the code executes, reads, sends or writes one. These functions record the acts.
+//! below when the code executes, reads, sends or writes one. These functions record the actions.
 
 mod command;
 mod cross_file;
-mod form;
-mod harm;
+mod harmful_combinations;
 mod mail;
-mod private;
+mod password_forms;
+mod secret_searches;
 
 use savoir_skill::Span;
 
 pub(super) use self::{
-    command::{feed, output_of, printed_secret, run},
+    command::{output_taint, printed_secret, record_command, record_piped_data},
     cross_file::{CallArguments, CrossFileState},
-    form::{asks_password, is_seed, posted},
-    harm::Harm,
-    mail::{mailed, message},
-    private::{is_dotenv_path, keychain, sought, sought_names},
+    harmful_combinations::HarmfulCalls,
+    mail::{record_fixed_recipients, record_message_recipients},
+    password_forms::{asks_for_wallet_seed, has_password_field, password_form_targets},
+    secret_searches::{is_dotenv_path, read_keychain, record_secret_name_list, searched_secrets},
 };
 
 use super::{
-    act::{Act, Acts, CodeOrigin, Taint},
+    action::{Action, Actions, CodeOrigin, Taint},
     fragment::Language,
     sensitive_path, service,
 };
@@ -31,18 +31,18 @@ use super::{
 pub(super) const UNKNOWN: &str = "{}";
 
 /// Description of passwords that a program asks the user for.
-pub(super) const TYPED: &str = "passwords that the user types";
+pub(super) const TYPED_PASSWORDS: &str = "passwords that the user types";
 
 /// Descriptions of clipboard and screen contents.
-pub(super) const CLIPBOARD: &str = "texts that the user copies";
-pub(super) const SCREEN: &str = "pictures of the screen";
-pub(super) const KEYS: &str = "keys that the user presses";
+pub(super) const CLIPBOARD: &str = "clipboard content";
+pub(super) const SCREENSHOTS: &str = "screenshots";
+pub(super) const KEYSTROKES: &str = "keystrokes";
 pub(super) const COOKIES: &str = "cookies of the browser";
-pub(super) const REQUESTS: &str = "requests of the user's programs";
+pub(super) const PROGRAM_REQUESTS: &str = "network requests of the user's programs";
 
 /// Kinds of credentials that count as a login, not as sent data, when they are passed as a
 /// password.
-const LOG_INS: [&str; 3] = [TYPED, "stored passwords", "keychains"];
+const LOGIN_KINDS: [&str; 3] = [TYPED_PASSWORDS, "stored passwords", "keychains"];
 
 pub(super) const MAX_ITEMS: usize = 4096;
 
@@ -151,31 +151,36 @@ impl Value {
 }
 
 /// Records that the code in `value` is executed.
-pub(super) fn execute(value: &Value, language: Language, span: Span, acts: &mut Acts) {
+pub(super) fn record_execution(
+    value: &Value,
+    language: Language,
+    span: Span,
+    actions: &mut Actions,
+) {
     let taint = value.all_taint();
     if let Some(from) = taint.fetched {
-        acts.push(Act::Executes(CodeOrigin::Fetched(from)), span);
+        actions.push(Action::ExecutesCode(CodeOrigin::Fetched(from)), span);
     } else if taint.decoded || taint.data {
-        acts.push(Act::Executes(CodeOrigin::Decoded), span);
+        actions.push(Action::ExecutesCode(CodeOrigin::Decoded), span);
     } else if value.known().is_none() {
-        acts.push(Act::Executes(CodeOrigin::Computed), span);
+        actions.push(Action::ExecutesCode(CodeOrigin::Computed), span);
     }
     if let Some(text) = value.known() {
         let hidden_in = taint.decoded.then_some("an encoded text");
-        acts.push_embedded(text.to_owned(), hidden_in, Some(language), span);
+        actions.push_embedded(text.to_owned(), hidden_in, Some(language), span);
     }
 }
 
 /// Records that a file is read, and returns a value with the taint of its contents.
-pub(super) fn read(path: &Value, span: Span, acts: &mut Acts) -> Value {
+pub(super) fn read(path: &Value, span: Span, actions: &mut Actions) -> Value {
     let mut taint = path.taint.clone();
     taint.read = true;
     let text = path.text_or_unknown();
     if let Some(what) = sensitive_path::credential_at(text) {
-        acts.push(Act::Secret(what), span);
+        actions.push(Action::ReadsCredentials(what), span);
         taint.add(&Taint::credential(what));
     } else if text != UNKNOWN {
-        acts.push(Act::Reads(text.to_owned()), span);
+        actions.push(Action::ReadsFile(text.to_owned()), span);
         taint.data |= is_data(text);
         if is_dotenv_path(text) {
             taint.tokens.push(".env".into());
@@ -186,22 +191,22 @@ pub(super) fn read(path: &Value, span: Span, acts: &mut Acts) -> Value {
 
 /// Whether a file is data, judging by its extension.
 fn is_data(path: &str) -> bool {
-    const DATA: [&str; 14] = [
+    const DATA_FILE_EXTENSIONS: [&str; 14] = [
         ".txt", ".csv", ".tsv", ".png", ".jpg", ".jpeg", ".gif", ".ico", ".dat", ".bin", ".woff",
         ".wav", ".log", ".pdf",
     ];
     let path = path.to_ascii_lowercase();
-    DATA.iter().any(|ending| path.ends_with(ending))
+    DATA_FILE_EXTENSIONS.iter().any(|ending| path.ends_with(ending))
 }
 
 /// Records that data is sent to a host, and returns the response. Secrets in `log_in` only
 /// authenticate the sender, so they do not count as sent data.
-pub(super) fn send(
+pub(super) fn record_send(
     to: &Value,
     parts: &[&Value],
     log_in: &[&Value],
     span: Span,
-    acts: &mut Acts,
+    actions: &mut Actions,
 ) -> Value {
     let mut sends = to.taint.clone();
     for part in parts {
@@ -213,14 +218,14 @@ pub(super) fn send(
         proofs.add(&taint);
         taint.tokens.clear();
         (taint.private, taint.read) = (None, false);
-        taint.credential = taint.credential.filter(|what| !LOG_INS.contains(what));
+        taint.credential = taint.credential.filter(|what| !LOGIN_KINDS.contains(what));
         sends.add(&taint);
     }
     sends.fetched = None;
     let url = to.text_or_unknown().to_owned();
-    acts.push(Act::Network { to: url.clone(), sends, log_in: proofs.tokens }, span);
+    actions.push(Action::Connects { to: url.clone(), sends, log_in: proofs.tokens }, span);
     if let Some(what) = sensitive_path::credential_at(&url) {
-        acts.push(Act::Secret(what), span);
+        actions.push(Action::ReadsCredentials(what), span);
         return Value { taint: Taint::credential(what), ..Value::default() };
     }
     Value::tainted(Taint::fetched(&url))
@@ -228,29 +233,34 @@ pub(super) fn send(
 
 /// Records a DNS lookup, which sends the name to the owner of the domain. A secret in a name never
 /// counts as a login.
-pub(super) fn look_up(name: &Value, span: Span, acts: &mut Acts) -> Value {
+pub(super) fn record_dns_lookup(name: &Value, span: Span, actions: &mut Actions) -> Value {
     let mut sent = name.all_taint();
     if !sent.tokens.is_empty() && sent.credential.is_none() {
         sent.credential = Some("secrets of the environment");
     }
     let text =
         name.text.as_deref().map(|text| text.rsplit("{}.").next().unwrap_or(text).to_owned());
-    send(&Value { text, ..Value::default() }, &[&Value::tainted(sent)], &[], span, acts)
+    record_send(&Value { text, ..Value::default() }, &[&Value::tainted(sent)], &[], span, actions)
 }
 
 /// Records an execution of downloaded code if both the path and the content of a written file come
 /// from the network and the path can be anywhere.
-pub(super) fn placed(path: &Value, text: &Value, span: Span, acts: &mut Acts) {
+pub(super) fn record_downloaded_write(
+    path: &Value,
+    text: &Value,
+    span: Span,
+    actions: &mut Actions,
+) {
     let anywhere = matches!(path.text_or_unknown(), UNKNOWN | "~" | "~/{}" | "/{}");
     if let Some(from) = path.taint.fetched.clone().filter(|_| anywhere)
         && text.all_taint().fetched.is_some()
     {
-        acts.push(Act::Executes(CodeOrigin::Fetched(from)), span);
+        actions.push(Action::ExecutesCode(CodeOrigin::Fetched(from)), span);
     }
 }
 
 /// Whether the name of a variable says that it lists things to exclude.
-pub(super) fn is_left_out(variable: &str) -> bool {
+pub(super) fn is_exclusion_list(variable: &str) -> bool {
     let lower = variable.to_lowercase();
     ["skip", "ignor", "exclu", "deny", "block", "forbid", "sensitive", "redact"]
         .iter()
@@ -274,7 +284,7 @@ pub(super) fn is_users_folder(path: &str) -> bool {
 }
 
 /// Whether a path contains so many files of the user or the system that deleting it is destructive.
-pub(super) fn is_home(path: &str) -> bool {
+pub(super) fn is_destructive_path(path: &str) -> bool {
     const OWN: [&str; 14] = [
         "documents",
         "desktop",
@@ -300,24 +310,26 @@ pub(super) fn is_home(path: &str) -> bool {
 
 /// How dangerous a value is: 3 for a credential, 2 for secret or downloaded data, 1 for other known
 /// values, 0 for unknown ones.
-fn rank(value: &Value) -> usize {
+fn danger_rank(value: &Value) -> usize {
     let own = match &value.text {
         Some(text) if sensitive_path::credential_at(text).is_some() => 3,
-        Some(text) if text.len() < 200 && output_of(&Value::text(text.as_str())).is_secret() => 3,
+        Some(text) if text.len() < 200 && output_taint(&Value::text(text.as_str())).is_secret() => {
+            3
+        }
         _ if value.taint.is_secret() || value.taint.fetched.is_some() => 2,
         Some(text) => usize::from(!text.is_empty()),
         None => usize::from(value.name.is_some()),
     };
-    let inside = value.items.iter().take(64).map(rank).max().unwrap_or(0);
+    let inside = value.items.iter().take(64).map(danger_rank).max().unwrap_or(0);
     own.max(inside)
 }
 
 /// Returns the most dangerous item of a list, with the taint of all items. A loop over the list is
 /// analyzed with this one item.
-pub(super) fn worst_of(list: &Value) -> Value {
+pub(super) fn most_dangerous_item(list: &Value) -> Value {
     let mut worst: Option<(usize, &Value)> = None;
     for item in list.items.iter().take(MAX_ITEMS) {
-        let rank = rank(item);
+        let rank = danger_rank(item);
         if worst.is_none_or(|(known, _)| rank > known) {
             worst = Some((rank, item));
         }
@@ -347,21 +359,21 @@ pub(super) fn environment(name: &str) -> Value {
 }
 
 /// Records that a text in the code names a credential file or a search pattern for one.
-pub(super) fn names(text: &str, span: Span, acts: &mut Acts) {
+pub(super) fn record_credential_mention(text: &str, span: Span, actions: &mut Actions) {
     if text.len() > 300 || text.contains('\n') {
         return;
     }
     if let Some(what) = sensitive_path::credential_at(text)
         .or_else(|| sensitive_path::secrets_matched_by(text))
-        .or_else(|| sought(text))
-        && !acts.located.iter().any(|seen| seen.act == Act::Names(what))
+        .or_else(|| searched_secrets(text))
+        && !actions.located.iter().any(|seen| seen.action == Action::MentionsCredentials(what))
     {
-        acts.push(Act::Names(what), span);
+        actions.push(Action::MentionsCredentials(what), span);
     }
 }
 
 /// Options of API clients that set the server address.
-const ADDRESSES: [&str; 16] = [
+const ADDRESS_OPTIONS: [&str; 16] = [
     "slackApiUrl",
     "apiUrl",
     "apiRoot",
@@ -381,12 +393,17 @@ const ADDRESSES: [&str; 16] = [
 ];
 
 /// Records that an API client is created that sends a secret to a custom address.
-pub(super) fn client(name: &str, options: &[(&str, &Value)], span: Span, acts: &mut Acts) {
+pub(super) fn record_api_client(
+    name: &str,
+    options: &[(&str, &Value)],
+    span: Span,
+    actions: &mut Actions,
+) {
     let mut address = None;
     let mut log_in = Taint::default();
     let mut key = false;
     for (option, value) in options {
-        let is_address = ADDRESSES.contains(option);
+        let is_address = ADDRESS_OPTIONS.contains(option);
         match value.known() {
             Some(url) if is_address && url.contains("://") => address = Some(url.to_owned()),
             _ if is_address => {}
@@ -402,17 +419,17 @@ pub(super) fn client(name: &str, options: &[(&str, &Value)], span: Span, acts: &
         log_in.tokens.push(format!("{class}_API_KEY"));
     }
     if !log_in.tokens.is_empty() {
-        acts.push(Act::Network { to, sends: Taint::default(), log_in: log_in.tokens }, span);
+        actions.push(Action::Connects { to, sends: Taint::default(), log_in: log_in.tokens }, span);
     }
 }
 
 /// Records that an environment variable is set that redirects API clients, such as
 /// `OPENAI_BASE_URL`.
-pub(super) fn redirect(variable: &str, url: &Value, span: Span, acts: &mut Acts) {
+pub(super) fn record_api_redirect(variable: &str, url: &Value, span: Span, actions: &mut Actions) {
     let endings = ["_BASE_URL", "_API_BASE", "_ENDPOINT_URL", "_ENDPOINT"];
     let service = endings.iter().find_map(|ending| variable.strip_suffix(ending));
     if let (Some(service), Some(to)) = (service, url.known().filter(|url| url.contains("://"))) {
         let log_in = vec![format!("{service}_API_KEY")];
-        acts.push(Act::Network { to: to.to_owned(), sends: Taint::default(), log_in }, span);
+        actions.push(Action::Connects { to: to.to_owned(), sends: Taint::default(), log_in }, span);
     }
 }

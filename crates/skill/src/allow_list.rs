@@ -49,7 +49,7 @@ pub struct AllowList {
     denied: Vec<ToolGrant>,
 }
 
-/// Why a call is not allowed. The model reads the message, so it also says what to do instead.
+/// The reason why a call is not allowed. The model reads the message, so it includes a hint.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NotAllowed {
     /// The allow list does not contain the tool.
@@ -83,7 +83,7 @@ pub enum NotAllowed {
         reason: Cow<'static, str>,
     },
     /// The allow list contains the tool with other arguments.
-    #[error("this call of `{tool}` is not what this skill allows ({list}): {reason}")]
+    #[error("this skill does not allow this call of `{tool}` ({list}): {reason}")]
     Arguments {
         /// The name of the tool.
         tool: String,
@@ -186,24 +186,24 @@ impl AllowList {
         tool: OfferedTool<'_>,
         arguments: &Map<String, Value>,
     ) -> Result<(), NotAllowed> {
-        let called = || tool.called().to_owned();
+        let full_name = || tool.full_name().to_owned();
         if self.denied.iter().any(|grant| tool.is_ruled_out_by(grant)) {
             return Err(NotAllowed::Denied {
-                tool: called(),
+                tool: full_name(),
                 list: join_grants(self.denied.iter()),
             });
         }
         for grant in self.denied.iter().filter(|grant| tool.may_be_named_by(grant)) {
             let condition = grant.arguments.as_deref().unwrap_or_default();
             tool.check_not_denied(condition, arguments).map_err(|reason| {
-                NotAllowed::DeniedCall { tool: called(), list: grant.to_string(), reason }
+                NotAllowed::DeniedCall { tool: full_name(), list: grant.to_string(), reason }
             })?;
         }
         let Some(grants) = &self.grants else { return Ok(()) };
         let named: Vec<&ToolGrant> =
             grants.iter().filter(|grant| tool.is_named_by(grant)).collect();
         if named.is_empty() {
-            return Err(NotAllowed::Tool { tool: called(), list: self.to_string() });
+            return Err(NotAllowed::Tool { tool: full_name(), list: self.to_string() });
         }
         let checks = named.iter().map(|grant| {
             if grant.is_broken {
@@ -216,7 +216,7 @@ impl AllowList {
             }
         });
         first_accepted(checks).map_err(|error| {
-            let (tool, list) = (called(), join_grants(named.iter().copied()));
+            let (tool, list) = (full_name(), join_grants(named.iter().copied()));
             match error {
                 ConditionError::NotMet(reason) => NotAllowed::Arguments { tool, list, reason },
                 ConditionError::InDoubt(reason) => NotAllowed::InDoubt { tool, list, reason },
@@ -261,7 +261,7 @@ fn text_argument<'a>(
 
 impl OfferedTool<'_> {
     /// The full name under which the model calls the tool.
-    pub fn called(&self) -> &str {
+    pub fn full_name(&self) -> &str {
         match self {
             Self::Host(name) => name,
             Self::Skill { called, .. } => called,

@@ -9,19 +9,19 @@ use serde::Serialize;
 pub struct ToolGrant {
     /// The name as written.
     pub name: String,
-    /// What stands in parentheses after the name, if anything.
+    /// The text in parentheses after the name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<String>,
     /// Whether its parentheses do not close where it ends, so that nobody knows what is meant. It grants
     /// nothing, and rules out every tool that it names.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_broken: bool,
-    /// Where the grant stands in the text it was read from, in bytes.
+    /// The byte range of the grant in the source text.
     #[serde(skip)]
     pub range: Range<usize>,
 }
 
-/// Names of other systems and the tool of Personal Agent they stand for. Keys are compared
+/// Names of other systems and the tool of Personal Agent that they mean. Keys are compared
 /// without case, hyphens and underscores.
 const ALIASES: [(&str, &[&str]); 7] = [
     (
@@ -136,7 +136,7 @@ impl ToolGrant {
         }
     }
 
-    /// Each word of a broken one as a grant of its own: any of them may have been meant for a tool.
+    /// Returns each word of a broken grant as a separate grant, because any of them may name a tool.
     pub(crate) fn words_as_grants(&self) -> Vec<Self> {
         let text = self.to_string();
         let words = text.split([',', '(', ')']).flat_map(str::split_whitespace);
@@ -242,12 +242,12 @@ mod tests {
         assert!(!split("Bash(a (b) c) Read() x").iter().any(|grant| grant.is_broken));
         assert_eq!(split("Bash(git Read")[0].arguments.as_deref(), Some("git Read"));
         let grants = split("Bash() Read) (x), (y) Write");
-        let told: Vec<_> = grants.iter().map(ToolGrant::display_name).collect();
-        assert_eq!(told, ["run_command", "Read) (x)", "(y)", "write_file"]);
+        let display_names: Vec<_> = grants.iter().map(ToolGrant::display_name).collect();
+        assert_eq!(display_names, ["run_command", "Read) (x)", "(y)", "write_file"]);
     }
 
     #[test]
-    fn nothing_closes_what_was_left_open_when_grants_are_joined() {
+    fn joining_grants_does_not_close_open_parentheses() {
         let written = ["Bash(rm", "Foo)", "Read(a", "Read(b))", "Write"];
         let grants: Vec<ToolGrant> = written.iter().flat_map(|one| split(one)).collect();
         let text = join(&grants);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_nothing_that_is_there_is_still_a_list() {
+    fn empty_list_is_still_a_list() {
         assert_eq!(split("(Bash)")[0].display_name(), "(Bash)");
         assert!(split(" , ").is_empty());
     }

@@ -64,7 +64,7 @@ impl Options {
     }
 
     /// Whether findings of this code are reported.
-    pub fn wants(&self, code: &str) -> bool {
+    pub fn reports(&self, code: &str) -> bool {
         (self.select.is_empty() || self.is_selected(code))
             && !self.ignore.iter().any(|ignored| ignored == code)
     }
@@ -160,7 +160,7 @@ pub fn check(source: Source, folder: Option<&Folder>, options: &Options) -> Chec
         diagnostics.iter_mut().skip(own).for_each(|found| found.fix = None);
     }
     cap_per_code(&mut diagnostics);
-    diagnostics.retain(|found| options.wants(found.code));
+    diagnostics.retain(|found| options.reports(found.code));
     diagnostics.sort_by(|a, b| {
         (a.span.start, a.code, a.span.end).cmp(&(b.span.start, b.code, b.span.end))
     });
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_file_has_is_graver_than_what_it_lacks() {
+    fn wrong_parts_rank_before_missing_parts() {
         let both = checked("---\nname: demo\nname: other\n---\n");
         assert!(both.diagnostics.iter().any(|found| found.code == "missing-field"));
         assert_eq!(
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_head_is_disguised() {
+    fn only_frontmatter_is_checked_for_disguises() {
         let head = |value: &str| format!("---\nname: demo\ndescription: {value}\n---\nBody.\n");
         let disguised = |text: &str| {
             find_disguise(&read(Source::new(text.into()), None)).map(|found| found.code)

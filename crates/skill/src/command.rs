@@ -364,7 +364,7 @@ fn check_call(
     args: &Map<String, Value>,
 ) -> Result<(), InterpolateError> {
     for Parameter { name, kind, required, .. } in parameters {
-        match supplied(args, name) {
+        match supplied_value(args, name) {
             None if *required => {
                 let (parameter, tool) = (name.clone(), tool.to_owned());
                 return Err(InterpolateError::MissingParameter { parameter, tool });
@@ -380,7 +380,7 @@ fn check_call(
 }
 
 /// The value of an argument of the call; null counts as missing.
-fn supplied<'a>(args: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+fn supplied_value<'a>(args: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     args.get(name).filter(|value| !value.is_null())
 }
 
@@ -441,7 +441,7 @@ impl Call<'_> {
     /// The supplied value, else the default in the placeholder, else the declared default. An empty
     /// list counts as no value.
     fn value(&self, name: &str, modifier: Option<&Modifier>) -> Option<Value> {
-        let value = match (supplied(self.args, name), modifier) {
+        let value = match (supplied_value(self.args, name), modifier) {
             (Some(value), _) => value.clone(),
             (None, Some(Modifier::Default(text))) => Value::from(text.as_str()),
             (None, _) => self.parameters.iter().find(|p| p.name == name)?.default.clone()?,
@@ -453,7 +453,7 @@ impl Call<'_> {
     /// Rejects values of the caller that must not be inserted into an argument. Defaults of the
     /// author are accepted.
     fn check(&self, name: &str, value: &Value, at: Position) -> Result<(), InterpolateError> {
-        if supplied(self.args, name).is_none() {
+        if supplied_value(self.args, name).is_none() {
             return Ok(());
         }
         let first = value.as_array().and_then(|items| items.first()).unwrap_or(value);

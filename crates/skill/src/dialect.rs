@@ -444,7 +444,11 @@ pub(crate) fn nearest(document: &Document) -> [Dialect; 3] {
 }
 
 /// Returns the other dialects in which the same file is valid.
-pub fn also(document: &Document, folder: Option<&Folder>, found: Dialect) -> Vec<Dialect> {
+pub fn other_valid_dialects(
+    document: &Document,
+    folder: Option<&Folder>,
+    found: Dialect,
+) -> Vec<Dialect> {
     let side_file = folder.is_some_and(|folder| folder.has(codex::SIDE_FILE));
     Dialect::ALL
         .into_iter()

@@ -1,4 +1,4 @@
-//! SHA-256 of texts and files, written as the systems write it.
+//! Computes SHA-256 digests of texts and files in the notation of each system.
 
 use std::fmt::Write as _;
 

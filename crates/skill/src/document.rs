@@ -252,7 +252,7 @@ impl Document {
         for fence in [Some(block.open), block.close].into_iter().flatten() {
             if fence.len() > 3 {
                 let blanks = Span::new(fence.start + 3, fence.end);
-                let message = "blanks follow the fence";
+                let message = "there are spaces after the fence";
                 let problem = Diagnostic::warning("fence-trailing-blank", blanks, message)
                     .help("a fence is `---` and nothing else")
                     .fix(Fix::safe(vec![Edit::delete(blanks)]));
@@ -318,7 +318,7 @@ impl Document {
                     .help("remove the tag; quote the value if it must stay text")
             }
             YamlNoteKind::SecondDocument => {
-                Diagnostic::error("invalid-yaml", span, "a second YAML document begins here")
+                Diagnostic::error("invalid-yaml", span, "a second YAML document starts here")
                     .help("keep one document between the fences")
             }
             YamlNoteKind::DuplicateKey { same } => self.duplicate_key(name, span, same),
@@ -327,12 +327,12 @@ impl Document {
 
     fn duplicate_key(&self, name: &str, span: Span, same: bool) -> Diagnostic {
         let problem =
-            Diagnostic::error("duplicate-key", span, format!("the field `{name}` stands twice"))
+            Diagnostic::error("duplicate-key", span, format!("the field `{name}` appears twice"))
                 .field(name.to_owned())
                 .help(if same {
                     "both have the same value: remove one"
                 } else {
-                    "readers disagree on which one counts: keep one"
+                    "readers disagree on which one to use: keep one"
                 });
         let twin = self.entries().iter().rfind(|entry| entry.key_span == span);
         match (same, twin) {
@@ -370,7 +370,7 @@ impl Document {
             ErrorKind::BadKey if is_template(block.slice(self.source.text()), error.at) => {
                 ("yaml-key", "fill in the template, or put it in quotes")
             }
-            ErrorKind::BadKey => ("yaml-key", "use a word as the key, in quotes if need be"),
+            ErrorKind::BadKey => ("yaml-key", "use a word as the key, in quotes if necessary"),
             ErrorKind::BadAlias => {
                 ("yaml-alias", "write the value out, or quote it if the `*` is text")
             }
@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn spaces_of_a_web_page_are_no_anchors() {
+    fn html_spaces_are_not_anchors() {
         let document = document("---\nmetadata:\n&nbsp; language: id\n---\n");
         assert_eq!(codes(&document), ["html-space"]);
         assert_eq!(
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_keeps_its_name() {
+    fn unreadable_frontmatter_keeps_the_name() {
         let document = document("---\nname: a\nx: {a: [}\n  b\n---\n");
         assert_eq!(document.state(), State::Unreadable);
         assert_eq!(document.field("name").unwrap().text(), Some("a"));

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_on_no_disk() {
+    fn in_memory_folder_is_read() {
         let file = |path: &str| File { path: path.to_owned(), link: false };
         let files = vec![file("SKILL.md"), file("tools.py")];
         let bytes = |path: &str| (path == "tools.py").then(|| b"x".to_vec());

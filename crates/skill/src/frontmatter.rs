@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_fence() {
+    fn similar_lines_are_not_fences() {
         for text in ["", "----\na\n----\n", " ---\na: 1\n---\n", "--- a\n---\n", "text"] {
             assert_eq!(parts(text, PLAIN), None, "{text:?}");
         }

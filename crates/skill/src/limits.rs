@@ -1,4 +1,4 @@
-//! Every bound of this crate, with the reason beside each number.
+//! Defines the limits of this crate, with the reason for each.
 
 pub use savoir_lint::MAX_FILE_BYTES;
 

@@ -1,5 +1,5 @@
 //! The structure of a Markdown body, found in one pass over its lines: headings, code fences and
-//! links. What stands inside a code fence or an HTML comment is not structure.
+//! links. Text inside a code fence or an HTML comment is not structure.
 //!
 //! This is not a Markdown renderer. A full parser costs more than reading the file, and a checker
 //! needs only what decides where tools begin and which files a text points to.
@@ -70,7 +70,7 @@ impl Outline {
         scan.finish(body.end)
     }
 
-    /// Whether `at` lies inside a code fence or an HTML comment.
+    /// Whether `at` is inside a code fence or an HTML comment.
     pub fn is_literal(&self, at: usize) -> bool {
         let fence = self.fences.partition_point(|fence| fence.whole.start <= at);
         let comment = self.comments.partition_point(|comment| comment.start <= at);
@@ -229,7 +229,7 @@ fn line_start(text: &str, span: Span) -> usize {
     memchr::memrchr(b'\n', span.slice(text).as_bytes()).map_or(span.start, |at| span.start + at + 1)
 }
 
-/// Finds out whether ascending offsets stand between backticks, looking at each line once.
+/// Decides for ascending offsets whether they are between backticks, reading each line once.
 struct CodeSpans<'a> {
     text: &'a str,
     body: Span,

@@ -1,4 +1,4 @@
-//! The grammars of skill names, and the ways to make a name from other text.
+//! Defines the grammars of skill names, and converts other text to names.
 
 use std::borrow::Cow;
 
@@ -180,7 +180,7 @@ pub fn canonical(name: &str) -> Cow<'_, str> {
     if trimmed.is_ascii() { Cow::Borrowed(trimmed) } else { Cow::Owned(trimmed.nfkc().collect()) }
 }
 
-/// Codes of what is legal in a GAIA name but not in most other dialects.
+/// Returns warning codes for names that GAIA accepts but most other dialects reject.
 pub fn gaia_warnings(name: &str) -> Vec<&'static str> {
     let mut codes = Vec::new();
     if has_edge_hyphen(name) {

@@ -1,4 +1,4 @@
-//! [`ObservedPermissions`]: what the tools of a skill were seen to use, and the fields that would declare it.
+//! Defines [`ObservedPermissions`]: the permissions that recorded runs used, and the fields that declare them.
 //!
 //! The file is in the skill's folder, so that it is committed with the skill and `check` can
 //! compare it with the declaration.
@@ -16,7 +16,7 @@ use crate::{
 /// Path of the file in a skill's folder.
 pub const OBSERVED_FILE: &str = ".savoir/observed.json";
 
-/// What the tools of a skill were seen to use.
+/// The permissions that recorded runs of a skill used, per tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObservedPermissions {
     /// The form of this file: 1.
@@ -31,7 +31,7 @@ impl ObservedPermissions {
         serde_json::from_slice(bytes)
     }
 
-    /// Adds what a run of a tool used.
+    /// Adds the permissions that a run of a tool used.
     pub fn add(&mut self, tool: &str, permissions: &[Permission]) {
         self.version = 1;
         let known = self.tools.entry(tool.to_owned()).or_default();
@@ -44,7 +44,7 @@ impl ObservedPermissions {
         known.sort();
     }
 
-    /// What all tools together use, without repetition.
+    /// Returns the permissions that all tools use, without duplicates.
     pub fn all(&self) -> Vec<Permission> {
         let mut all = Self::default();
         for permissions in self.tools.values() {

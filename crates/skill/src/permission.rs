@@ -203,7 +203,7 @@ impl Permission {
                 "remove it from the skill, or use the skill in a program that controls the desktop",
             )),
             Domain::Mcp => Some((
-                "a tool in the sandbox has no MCP client: the agent that uses the skill has",
+                "a tool in the sandbox has no MCP client; only the agent has one",
                 "remove it from the skill, and say in its text which MCP server the agent needs",
             )),
             Domain::Database if !self.is_database_file() => Some((

@@ -1,5 +1,5 @@
-//! Python, read without running it: the functions of a GAIA skill's `tools.py`, and whether they
-//! are what its SKILL.md declares.
+//! Reads the functions of a GAIA skill's `tools.py` without running it, and compares them with its
+//! SKILL.md.
 //!
 //! ```
 //! use savoir_skill::python;
@@ -33,7 +33,7 @@ use thiserror::Error;
 
 use crate::limits;
 
-/// The name of the module that holds the tools of a GAIA skill.
+/// The file with the tools of a GAIA skill.
 pub const TOOLS_FILE: &str = "tools.py";
 
 /// Stack of the thread that parses. The parser grows its own stack, but dropping a deep tree

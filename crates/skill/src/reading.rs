@@ -238,7 +238,7 @@ fn missing_frontmatter(document: &Document, dialect: Dialect) -> Diagnostic {
     };
     let code = if empty { "empty-file" } else { "missing-frontmatter" };
     let mut found = Diagnostic::error(code, document.head_span(), message)
-        .help("begin the file with `---`, the fields, and `---`");
+        .help("start the file with `---`, the fields, and `---`");
     if !empty {
         found.severity = dialect.language().without_frontmatter();
     }
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_agents_accept_is_usable() {
+    fn files_that_agents_accept_are_usable() {
         let long = "x".repeat(2000);
         for text in [
             format!("---\nname: c\ndescription: {long}\n---\n"),
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frontmatter_of_nobody_says_so() {
+    fn unknown_dialect_is_reported() {
         let reading = reading("---\nfoo: bar\n---\nb\n");
         assert_eq!(reading.error().map(|found| found.code), Some("unknown-dialect"));
     }

@@ -329,7 +329,7 @@ fn claude_prompt(
     let by_name = names.iter().find(|name| inputs.contains_key(*name));
     let arguments = match (inputs.get(ARGUMENTS), by_name) {
         (Some(_), Some(name)) => {
-            let expected = "left out when `ARGUMENTS` is given";
+            let expected = "not used when `ARGUMENTS` is given";
             return Err(RenderError::InvalidInput { input: name.clone(), expected });
         }
         (Some(all), None) => plain_text(all),
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_of_the_type_is_refused() {
+    fn values_of_wrong_type_are_rejected() {
         for (kind, value) in [
             ("number", json!("seven")),
             ("number", json!("007")),
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_must_be_there() {
+    fn missing_files_are_rejected() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let path = file.path().to_str().unwrap();
         assert_eq!(typed("file", &json!(path)).as_deref(), Ok(path));

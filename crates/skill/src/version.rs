@@ -1,4 +1,4 @@
-//! Versions, version ranges and references of the form `name@range`.
+//! Parses versions, version ranges and references of the form `name@range`.
 
 use std::{fmt, ops::Bound, str::FromStr};
 
@@ -304,7 +304,7 @@ impl VersionRange {
         (version.pre.is_empty() || self.names_pre_release()) && self.admits(version)
     }
 
-    /// Whether all clauses hold, with pre-releases admitted: what the resolver falls back to.
+    /// Whether a version satisfies all clauses, including pre-releases: the fallback of the resolver.
     fn admits(&self, version: &Version) -> bool {
         self.clauses.iter().all(|clause| clause.admits(version))
     }
@@ -351,10 +351,10 @@ pub struct SkillRef {
 /// Why a reference was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SkillRefError {
-    /// Nothing stands before the `@`.
+    /// The text before the `@` is empty.
     #[error("the reference `{0}` has no skill name")]
     NoName(String),
-    /// What stands after the `@` is not a range.
+    /// The text after the `@` is not a range.
     #[error(transparent)]
     Range(#[from] RangeError),
 }

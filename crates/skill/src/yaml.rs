@@ -1,5 +1,5 @@
-//! YAML as frontmatter needs it: a small tree in which every value knows its bytes, plain scalars
-//! resolved by the rules of the system that reads the file, and a writer that quotes what it must.
+//! Reads and writes YAML frontmatter: a tree of values with their byte positions, plain scalars
+//! resolved by the YAML version of the system, and a writer that quotes only where necessary.
 
 pub mod resolve;
 pub mod write;

@@ -34,7 +34,7 @@ fn render(format: Format, style: TextStyle, reports: &[FileReport<'_>]) -> Strin
     String::from_utf8(out).unwrap()
 }
 
-fn one(format: Format, path: &str, text: &str, found: &[Diagnostic]) -> String {
+fn render_one(format: Format, path: &str, text: &str, found: &[Diagnostic]) -> String {
     let source = Source::new(text.to_owned());
     let dialect = Some("agentskills");
     let report = FileReport { path, source: Some(&source), dialect, diagnostics: found };
@@ -42,7 +42,7 @@ fn one(format: Format, path: &str, text: &str, found: &[Diagnostic]) -> String {
 }
 
 fn text(text: &str, found: &[Diagnostic]) -> String {
-    one(Format::Text, "SKILL.md", text, found)
+    render_one(Format::Text, "SKILL.md", text, found)
 }
 
 const DEMO: &str = "---\nname: demo\ndescription: Use for: demos\n---\n# Demo\n";
@@ -62,7 +62,7 @@ fn unread() -> [Diagnostic; 1] {
         .help("save the file as UTF-8")]
 }
 
-fn every(format: Format, style: TextStyle) -> String {
+fn render_demo(format: Format, style: TextStyle) -> String {
     let source = Source::new(DEMO.to_owned());
     let dialect = Some("agentskills");
     let (found, unread) = (demo_findings(), unread());
@@ -75,17 +75,20 @@ fn every(format: Format, style: TextStyle) -> String {
 }
 
 #[test]
-fn formats_have_words() {
+fn formats_have_names() {
     for format in Format::ALL {
         assert_eq!(format.to_string().parse(), Ok(format));
     }
     let error = "xml".parse::<Format>().unwrap_err();
-    assert_eq!(error.to_string(), "`xml` is not a format; there are text, json, sarif, github");
+    assert_eq!(
+        error.to_string(),
+        "unknown format `xml`; expected one of text, json, sarif, github"
+    );
 }
 
 #[test]
 fn text_shows_the_line_and_the_hint() {
-    assert_snapshot!(every(Format::Text, PLAIN), @"
+    assert_snapshot!(render_demo(Format::Text, PLAIN), @"
     warning[byte-order-mark]: the name is `demo`
      --> a/SKILL.md:2:7
       |
@@ -112,8 +115,8 @@ fn text_shows_the_line_and_the_hint() {
 }
 
 #[test]
-fn text_has_colors_when_wanted() {
-    assert_snapshot!(every(Format::Text, COLORED).replace('\u{1b}', "ESC"), @"
+fn text_has_colors_if_enabled() {
+    assert_snapshot!(render_demo(Format::Text, COLORED).replace('\u{1b}', "ESC"), @"
     ESC[1mESC[33mwarning[byte-order-mark]ESC[0mESC[1m: the name is `demo`ESC[0m
      ESC[1mESC[94m-->ESC[0m a/SKILL.md:2:7
       ESC[1mESC[94m|ESC[0m
@@ -140,7 +143,7 @@ fn text_has_colors_when_wanted() {
 }
 
 #[test]
-fn text_sums_up() {
+fn text_ends_with_a_summary() {
     let sum = |files, errors, warnings| {
         let mut out = Vec::new();
         let mut renderer = renderer(Format::Text, PLAIN, rules());
@@ -278,7 +281,7 @@ fn text_escapes_control_characters_of_the_file() {
     let found = [Diagnostic::error("code", Span::new(1, 6), line)
         .help(line)
         .fix(Fix::safe(vec![Edit::replace(Span::new(1, 6), "\u{1b}]0;title\u{7}")]))];
-    let shown = one(Format::Text, "a\u{1b}[2K\nb/SKILL.md", line, &found);
+    let shown = render_one(Format::Text, "a\u{1b}[2K\nb/SKILL.md", line, &found);
     assert_snapshot!(shown, @r"
     error[code]: a\u{1b}[31mred\u{7}\u{9b}2J\u{202e}evil\u{2066}\u{200b}\u{e0041}z
      --> a\u{1b}[2K\nb/SKILL.md:1:2
@@ -312,7 +315,7 @@ fn text_describes_what_a_fix_does() {
 }
 
 #[test]
-fn the_last_line_counts_what_can_be_fixed() {
+fn last_line_counts_fixable_problems() {
     let last = |fixable, fixable_unsafe| {
         let summary = Summary { files: 1, errors: 2, warnings: 3, fixable, fixable_unsafe };
         let mut out = Vec::new();
@@ -327,7 +330,7 @@ fn the_last_line_counts_what_can_be_fixed() {
 
 #[test]
 fn json_is_one_document() {
-    let shown = every(Format::Json, PLAIN);
+    let shown = render_demo(Format::Json, PLAIN);
     assert_snapshot!(shown, @r#"
     {"files":[
     {"path":"a/SKILL.md","dialect":"agentskills","diagnostics":[{"code":"byte-order-mark","severity":"warning","message":"the name is `demo`","start":{"line":2,"column":7},"end":{"line":2,"column":11},"help":null,"fix":{"safety":"unsafe","edits":[{"start":{"line":2,"column":7,"offset":10},"end":{"line":2,"column":11,"offset":14},"text":"example"}]}},{"code":"unquoted-colon","severity":"error","message":"the value has a colon in it","start":{"line":3,"column":14},"end":{"line":3,"column":28},"help":"put the whole value in quotes","fix":{"safety":"safe","edits":[{"start":{"line":3,"column":14,"offset":28},"end":{"line":3,"column":14,"offset":28},"text":"\""},{"start":{"line":3,"column":28,"offset":42},"end":{"line":3,"column":28,"offset":42},"text":"\""}]}}]},
@@ -351,7 +354,7 @@ fn json_without_files_is_a_document_too() {
 fn json_counts_characters_and_bytes() {
     let edit = Edit::delete(Span::new(5, 6));
     let found = [Diagnostic::error("code", Span::new(5, 6), "x").fix(Fix::safe(vec![edit]))];
-    let shown = one(Format::Json, "SKILL.md", "é\né x", &found);
+    let shown = render_one(Format::Json, "SKILL.md", "é\né x", &found);
     let value: Value = serde_json::from_str(&shown).unwrap();
     let found = &value["files"][0]["diagnostics"][0];
     assert_eq!(found["start"], serde_json::json!({"line": 2, "column": 2}));
@@ -361,7 +364,7 @@ fn json_counts_characters_and_bytes() {
 
 #[test]
 fn sarif_results_have_rules_places_and_fixes() {
-    let shown = every(Format::Sarif, PLAIN);
+    let shown = render_demo(Format::Sarif, PLAIN);
     let value: Value = serde_json::from_str(&shown).unwrap();
     let run = &value["runs"][0];
     let rules = run["tool"]["driver"]["rules"].as_array().unwrap();
@@ -527,8 +530,8 @@ fn sarif_describes_rules() {
 }
 
 #[test]
-fn github_gets_commands() {
-    assert_snapshot!(every(Format::Github, PLAIN), @"
+fn github_output_is_workflow_commands() {
+    assert_snapshot!(render_demo(Format::Github, PLAIN), @"
     ::warning file=a/SKILL.md,line=2,col=7,endLine=2,endColumn=11,title=byte-order-mark::the name is `demo`
     ::error file=a/SKILL.md,line=3,col=14,endLine=3,endColumn=28,title=unquoted-colon::the value has a colon in it%0Ahint: put the whole value in quotes
     ::error file=c/SKILL.md,title=unreadable-file::byte 7 is not valid UTF-8%0Ahint: save the file as UTF-8
@@ -540,7 +543,7 @@ fn github_commands_cannot_be_forged() {
     let found =
         [Diagnostic::error("code", Span::new(0, 12), "50%\r\n::set-output name=x::y\u{1b}")
             .help("write 100%, or: nothing")];
-    let shown = one(Format::Github, "a:b,c%\n::error ::d.md", DEMO, &found);
+    let shown = render_one(Format::Github, "a:b,c%\n::error ::d.md", DEMO, &found);
     assert_snapshot!(shown, @r"::error file=a%3Ab%2Cc%25%0A%3A%3Aerror %3A%3Ad.md,line=1,endLine=2,title=code::50%25%0D%0A::set-output name=x::y\u{1b}%0Ahint: write 100%25, or: nothing");
 }
 
@@ -598,11 +601,11 @@ proptest! {
     }
 
     #[test]
-    fn spans_that_fit_nothing_do_no_harm(text in hostile(), start: usize, end: usize) {
+    fn invalid_spans_do_not_panic(text in hostile(), start: usize, end: usize) {
         let edits = vec![Edit::delete(Span::new(start, end))];
         let found = [Diagnostic::error("code", Span::new(start, end), "x").fix(Fix::safe(edits))];
         for format in Format::ALL {
-            prop_assert!(!one(format, "SKILL.md", &text, &found).is_empty());
+            prop_assert!(!render_one(format, "SKILL.md", &text, &found).is_empty());
         }
     }
 }

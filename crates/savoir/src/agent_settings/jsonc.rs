@@ -14,11 +14,11 @@ const MAX_DEPTH: usize = 128;
 /// Default indentation, if the file has none.
 const DEFAULT_INDENT: &str = "  ";
 /// Maximum indentation that is copied from a file.
-const MOST_STEP: usize = 8;
+const MAX_INDENT_BYTES: usize = 8;
 
 /// An error in a file, with its line.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Wrong {
+pub(crate) struct JsoncError {
     pub(crate) line: usize,
     pub(crate) message: Cow<'static, str>,
 }
@@ -51,7 +51,7 @@ struct Style {
 }
 
 /// The value of a member of a member.
-pub(crate) fn get(text: &str, outer: &str, key: &str) -> Result<Option<Value>, Wrong> {
+pub(crate) fn get(text: &str, outer: &str, key: &str) -> Result<Option<Value>, JsoncError> {
     let root = read(text, outer, key)?;
     let found = root.member(outer).and_then(|outer| outer.object.as_ref()?.member(key));
     Ok(found.map(|found| found.read(text)))
@@ -65,7 +65,7 @@ pub(crate) fn set(
     key: &str,
     value: &Value,
     ours: &[&str],
-) -> Result<String, Wrong> {
+) -> Result<String, JsoncError> {
     let mark = if text.starts_with('\u{feff}') { "\u{feff}" } else { "" };
     if text.trim_start_matches('\u{feff}').trim().is_empty() {
         return set(&format!("{mark}{{\n}}\n"), outer, key, value, ours);
@@ -76,7 +76,7 @@ pub(crate) fn set(
     };
     let Some(object) = &found.object else {
         let line = line_of(text, found.value.start);
-        return Err(Wrong { line, message: "this is not an object".into() });
+        return Err(JsoncError { line, message: "this is not an object".into() });
     };
     let Some(old) = object.member(key) else { return Ok(object.add(text, key, value)) };
     let (Some(entry), Value::Object(wanted)) = (&old.object, value) else {
@@ -95,7 +95,7 @@ pub(crate) fn set(
 }
 
 /// The value at a path of keys.
-pub(crate) fn get_at(text: &str, path: &[&str]) -> Result<Option<Value>, Wrong> {
+pub(crate) fn get_at(text: &str, path: &[&str]) -> Result<Option<Value>, JsoncError> {
     if is_blank(text) {
         return Ok(None);
     }
@@ -104,7 +104,7 @@ pub(crate) fn get_at(text: &str, path: &[&str]) -> Result<Option<Value>, Wrong> 
 }
 
 /// Sets the value at a path of keys; missing objects on the path are added.
-pub(crate) fn set_at(text: &str, path: &[&str], value: &Value) -> Result<String, Wrong> {
+pub(crate) fn set_at(text: &str, path: &[&str], value: &Value) -> Result<String, JsoncError> {
     let text = &or_empty(text);
     let root = parse(text)?;
     if let Some(known) = root.at(text, path)? {
@@ -114,14 +114,14 @@ pub(crate) fn set_at(text: &str, path: &[&str], value: &Value) -> Result<String,
 }
 
 /// Adds a string to the list at a path of keys; a missing list and missing objects are added.
-pub(crate) fn add_item(text: &str, path: &[&str], item: &str) -> Result<String, Wrong> {
+pub(crate) fn add_item(text: &str, path: &[&str], item: &str) -> Result<String, JsoncError> {
     let text = &or_empty(text);
     let root = parse(text)?;
     let Some(known) = root.at(text, path)? else {
         return root.add_at(text, path, &serde_json::json!([item]));
     };
     let Some(list) = &known.list else {
-        return Err(Wrong {
+        return Err(JsoncError {
             line: line_of(text, known.value.start),
             message: "this is not a list".into(),
         });
@@ -133,7 +133,7 @@ pub(crate) fn add_item(text: &str, path: &[&str], item: &str) -> Result<String, 
 }
 
 /// Removes a string from the list at a path of keys, and containers that become empty.
-pub(crate) fn remove_item(text: &str, path: &[&str], item: &str) -> Result<String, Wrong> {
+pub(crate) fn remove_item(text: &str, path: &[&str], item: &str) -> Result<String, JsoncError> {
     if is_blank(text) {
         return Ok(text.to_owned());
     }
@@ -144,12 +144,12 @@ pub(crate) fn remove_item(text: &str, path: &[&str], item: &str) -> Result<Strin
     match list.item(text, item) {
         None => Ok(text.to_owned()),
         Some(_) if list.members.len() == 1 => remove_at(text, path),
-        Some(place) => Ok(list.without(text, place)),
+        Some(place) => Ok(list.without_member(text, place)),
     }
 }
 
 /// Removes the member at a path of keys, and objects that become empty.
-pub(crate) fn remove_at(text: &str, path: &[&str]) -> Result<String, Wrong> {
+pub(crate) fn remove_at(text: &str, path: &[&str]) -> Result<String, JsoncError> {
     let Some((key, above)) = path.split_last().filter(|_| !is_blank(text)) else {
         return Ok(text.to_owned());
     };
@@ -166,7 +166,7 @@ pub(crate) fn remove_at(text: &str, path: &[&str]) -> Result<String, Wrong> {
         Some((object, _)) if object.members.len() == 1 && !above.is_empty() => {
             remove_at(text, above)
         }
-        Some((object, place)) => Ok(object.without(text, place)),
+        Some((object, place)) => Ok(object.without_member(text, place)),
     }
 }
 
@@ -181,14 +181,14 @@ fn or_empty(text: &str) -> String {
 }
 
 /// Removes a member of a member. Comments stay, also those after it.
-pub(crate) fn remove(text: &str, outer: &str, key: &str) -> Result<String, Wrong> {
+pub(crate) fn remove(text: &str, outer: &str, key: &str) -> Result<String, JsoncError> {
     let root = read(text, outer, key)?;
     let object = root.member(outer).and_then(|outer| outer.object.as_ref());
     let place = object.and_then(|object| {
         object.members.iter().position(|member| member.key == key).map(|place| (object, place))
     });
     let Some((object, place)) = place else { return Ok(text.to_owned()) };
-    Ok(object.without(text, place))
+    Ok(object.without_member(text, place))
 }
 
 /// The range of a member, with its indentation and its line if nothing else is on that line.
@@ -236,28 +236,28 @@ impl Member {
         } else {
             value.to_string()
         };
-        replaced(text, self.value.clone(), &new)
+        replace_range(text, self.value.clone(), &new)
     }
 }
 
 impl Object {
     /// The member at a path of keys. Duplicate keys are an error: they cannot be changed safely.
-    fn at(&self, text: &str, path: &[&str]) -> Result<Option<&Member>, Wrong> {
+    fn at(&self, text: &str, path: &[&str]) -> Result<Option<&Member>, JsoncError> {
         let Some((first, rest)) = path.split_first() else { return Ok(None) };
-        self.has_once(text, |name| name == *first)?;
+        self.check_unique(text, |name| name == *first)?;
         let Some(member) = self.member(first) else { return Ok(None) };
         match (rest, &member.object) {
             ([], _) => Ok(Some(member)),
             (rest, Some(object)) => object.at(text, rest),
             (_, None) => {
                 let line = line_of(text, member.value.start);
-                Err(Wrong { line, message: "this is not an object".into() })
+                Err(JsoncError { line, message: "this is not an object".into() })
             }
         }
     }
 
     /// Adds a value at a path that does not exist.
-    fn add_at(&self, text: &str, path: &[&str], value: &Value) -> Result<String, Wrong> {
+    fn add_at(&self, text: &str, path: &[&str], value: &Value) -> Result<String, JsoncError> {
         let Some((first, rest)) = path.split_first() else { return Ok(text.to_owned()) };
         let inner = self.member(first).and_then(|member| member.object.as_ref());
         if let (Some(inner), false) = (inner, rest.is_empty()) {
@@ -274,7 +274,7 @@ impl Object {
     }
 
     /// Removes one of the members from the text.
-    fn without(&self, text: &str, place: usize) -> String {
+    fn without_member(&self, text: &str, place: usize) -> String {
         let Member { whole, comma, .. } = &self.members[place];
         let before = place.checked_sub(1).map(|before| &self.members[before]);
         // Remove the comma after it, or before it if it is the last member.
@@ -284,7 +284,7 @@ impl Object {
         let mut cuts = vec![lines_of(text, from, whole, end)];
         cuts.extend(comma.map(|comma| comma..comma + 1));
         cuts.sort_by_key(|cut| cut.start);
-        cuts.into_iter().rev().fold(text.to_owned(), |text, cut| replaced(&text, cut, ""))
+        cuts.into_iter().rev().fold(text.to_owned(), |text, cut| replace_range(&text, cut, ""))
     }
 
     fn member(&self, key: &str) -> Option<&Member> {
@@ -292,14 +292,14 @@ impl Object {
     }
 
     /// Rejects duplicate keys among those that `counts` selects.
-    fn has_once(&self, text: &str, counts: impl Fn(&str) -> bool) -> Result<(), Wrong> {
+    fn check_unique(&self, text: &str, counts: impl Fn(&str) -> bool) -> Result<(), JsoncError> {
         let mut seen = HashMap::new();
         for Member { key, whole, .. } in self.members.iter().filter(|one| counts(&one.key)) {
             let line = line_of(text, whole.start);
             if let Some(first) = seen.insert(key, line) {
                 let message =
                     format!("{} is defined twice, first in line {first}", Value::from(&**key));
-                return Err(Wrong { line, message: message.into() });
+                return Err(JsoncError { line, message: message.into() });
             }
         }
         Ok(())
@@ -322,22 +322,22 @@ impl Object {
             let gap = if is_one_line && filled > 0 { " " } else { "" };
             let indent = indent_of(text, self.inside.start) + &style.step;
             let at = self.inside.start + filled;
-            return replaced(text, at..at, &format!("{gap}{}", member(&indent)));
+            return replace_range(text, at..at, &format!("{gap}{}", member(&indent)));
         };
         let gap = if is_one_line { " " } else { "" };
         let new = format!("{gap}{}", member(&indent_of(text, last.whole.start)));
         if let Some(comma) = last.comma {
-            let at = behind_comments(text, comma + 1);
-            return replaced(text, at..at, &format!("{new},"));
+            let at = end_after_comments(text, comma + 1);
+            return replace_range(text, at..at, &format!("{new},"));
         }
-        let at = behind_comments(text, last.whole.end);
-        let with = replaced(text, at..at, &new);
-        replaced(&with, last.whole.end..last.whole.end, ",")
+        let at = end_after_comments(text, last.whole.end);
+        let with = replace_range(text, at..at, &new);
+        replace_range(&with, last.whole.end..last.whole.end, ",")
     }
 }
 
 /// The end of the comments that follow on the same line.
-fn behind_comments(text: &str, at: usize) -> usize {
+fn end_after_comments(text: &str, at: usize) -> usize {
     let (mut reader, mut end) = (Reader { text, at }, at);
     loop {
         let rest = &text[reader.at..];
@@ -361,7 +361,7 @@ impl Style {
         let step = text.lines().map(blanks).find(|step| !step.is_empty());
         let step = match step {
             Some(step) if step.starts_with('\t') => "\t".to_owned(),
-            Some(step) if step.len() <= MOST_STEP => step,
+            Some(step) if step.len() <= MAX_INDENT_BYTES => step,
             _ => DEFAULT_INDENT.to_owned(),
         };
         Self { line_end: if is_windows { "\r\n" } else { "\n" }, step }
@@ -379,7 +379,7 @@ impl Style {
     }
 }
 
-fn replaced(text: &str, range: Range<usize>, by: &str) -> String {
+fn replace_range(text: &str, range: Range<usize>, by: &str) -> String {
     let mut new = text.to_owned();
     new.replace_range(range, by);
     new
@@ -405,13 +405,13 @@ fn without_comments(text: &str) -> String {
             b'"' => {
                 let _ = reader.string();
             }
-            _ if reader.blanks().is_ok() && reader.at > from => {
+            _ if reader.skip_blanks().is_ok() && reader.at > from => {
                 plain.push(' ');
                 continue;
             }
             b',' => {
                 reader.at += 1;
-                let _ = reader.blanks();
+                let _ = reader.skip_blanks();
                 // Plain JSON has no trailing commas.
                 if !matches!(text.as_bytes().get(reader.at), Some(b'}' | b']')) {
                     plain.push(',');
@@ -427,29 +427,29 @@ fn without_comments(text: &str) -> String {
 
 /// Parses a file to access a member of a member. Duplicate keys are an error, because programs
 /// differ in which one they use.
-fn read(text: &str, outer: &str, key: &str) -> Result<Object, Wrong> {
+fn read(text: &str, outer: &str, key: &str) -> Result<Object, JsoncError> {
     let root = parse(text)?;
-    root.has_once(text, |name| name == outer)?;
+    root.check_unique(text, |name| name == outer)?;
     let inner = root.member(outer).and_then(|outer| outer.object.as_ref());
     if let Some(inner) = inner {
-        inner.has_once(text, |name| name == key)?;
+        inner.check_unique(text, |name| name == key)?;
         if let Some(entry) = inner.member(key).and_then(|entry| entry.object.as_ref()) {
-            entry.has_once(text, |_| true)?;
+            entry.check_unique(text, |_| true)?;
         }
     }
     Ok(root)
 }
 
-fn parse(text: &str) -> Result<Object, Wrong> {
+fn parse(text: &str) -> Result<Object, JsoncError> {
     let mut reader = Reader { text, at: if text.starts_with('\u{feff}') { 3 } else { 0 } };
-    reader.blanks()?;
+    reader.skip_blanks()?;
     if reader.peek() != Some(b'{') {
-        return reader.wrong("the file does not start with {");
+        return reader.error_at("the file does not start with {");
     }
     let root = reader.object(0)?;
-    reader.blanks()?;
+    reader.skip_blanks()?;
     if reader.at < text.len() {
-        return reader.wrong("there is text after the last }");
+        return reader.error_at("there is text after the last }");
     }
     Ok(root)
 }
@@ -464,12 +464,12 @@ impl Reader<'_> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    fn wrong<T>(&self, message: &'static str) -> Result<T, Wrong> {
-        Err(Wrong { line: line_of(self.text, self.at), message: message.into() })
+    fn error_at<T>(&self, message: &'static str) -> Result<T, JsoncError> {
+        Err(JsoncError { line: line_of(self.text, self.at), message: message.into() })
     }
 
     /// Skips whitespace and comments.
-    fn blanks(&mut self) -> Result<(), Wrong> {
+    fn skip_blanks(&mut self) -> Result<(), JsoncError> {
         loop {
             let rest = &self.text[self.at..];
             if rest.starts_with("//") || rest.starts_with("/*") {
@@ -483,7 +483,7 @@ impl Reader<'_> {
     }
 
     /// Skips a comment, without the end of its line.
-    fn comment(&mut self) -> Result<(), Wrong> {
+    fn comment(&mut self) -> Result<(), JsoncError> {
         let rest = &self.text[self.at..];
         if rest.starts_with("//") {
             self.at += rest.find('\n').unwrap_or(rest.len());
@@ -491,14 +491,14 @@ impl Reader<'_> {
         }
         match rest.get(2..).and_then(|inside| inside.find("*/")) {
             Some(end) => self.at += end + 4,
-            None => return self.wrong("a comment is not closed"),
+            None => return self.error_at("a comment is not closed"),
         }
         Ok(())
     }
 
-    fn value(&mut self, depth: usize) -> Result<Option<Object>, Wrong> {
+    fn value(&mut self, depth: usize) -> Result<Option<Object>, JsoncError> {
         if depth > MAX_DEPTH {
-            return self.wrong("the nesting is too deep");
+            return self.error_at("the nesting is too deep");
         }
         match self.peek() {
             Some(b'{') => return self.object(depth).map(Some),
@@ -509,7 +509,7 @@ impl Reader<'_> {
                 let end = |letter: char| !letter.is_ascii_alphanumeric() && !"+-.".contains(letter);
                 let word = &rest[..rest.find(end).unwrap_or(rest.len())];
                 if serde_json::from_str::<Value>(word).is_err() {
-                    return self.wrong("a value is missing or is not valid JSON");
+                    return self.error_at("a value is missing or is not valid JSON");
                 }
                 self.at += word.len();
             }
@@ -517,39 +517,39 @@ impl Reader<'_> {
         Ok(None)
     }
 
-    fn string(&mut self) -> Result<String, Wrong> {
+    fn string(&mut self) -> Result<String, JsoncError> {
         let from = self.at;
         self.at += 1;
         loop {
             match self.peek() {
                 Some(b'\\') => self.at += 2,
                 Some(b'"') => break,
-                Some(b'\n') | None => return self.wrong("a string is not closed"),
+                Some(b'\n') | None => return self.error_at("a string is not closed"),
                 Some(_) => self.at += 1,
             }
         }
         self.at += 1;
         let text = self.text.get(from..self.at).unwrap_or_default();
-        serde_json::from_str(text).or_else(|_| self.wrong("a string is not valid JSON"))
+        serde_json::from_str(text).or_else(|_| self.error_at("a string is not valid JSON"))
     }
 
-    fn array(&mut self, depth: usize) -> Result<Object, Wrong> {
+    fn array(&mut self, depth: usize) -> Result<Object, JsoncError> {
         self.at += 1;
         let start = self.at;
         let mut members = Vec::<Member>::new();
         loop {
-            self.blanks()?;
+            self.skip_blanks()?;
             if self.peek() == Some(b']') {
                 break;
             }
             let from = self.at;
             self.value(depth + 1)?;
             let whole = from..self.at;
-            self.blanks()?;
+            self.skip_blanks()?;
             let comma = match self.peek() {
                 Some(b',') => Some(self.at),
                 Some(b']') => None,
-                _ => return self.wrong("a , or ] is missing"),
+                _ => return self.error_at("a , or ] is missing"),
             };
             self.at += usize::from(comma.is_some());
             let (key, value) = (String::new(), whole.clone());
@@ -560,26 +560,26 @@ impl Reader<'_> {
         Ok(Object { inside, members, is_list: true })
     }
 
-    fn object(&mut self, depth: usize) -> Result<Object, Wrong> {
+    fn object(&mut self, depth: usize) -> Result<Object, JsoncError> {
         self.at += 1;
         let start = self.at;
         let (mut members, mut comma) = (Vec::<Member>::new(), None);
         loop {
-            self.blanks()?;
+            self.skip_blanks()?;
             match self.peek() {
                 Some(b'}') => break,
                 Some(b'"') if members.is_empty() || comma.is_some() => {}
-                Some(b'"') => return self.wrong("a , is missing"),
-                _ => return self.wrong("a name in quotes or a } is missing"),
+                Some(b'"') => return self.error_at("a , is missing"),
+                _ => return self.error_at("a name in quotes or a } is missing"),
             }
             let from = self.at;
             let key = self.string()?;
-            self.blanks()?;
+            self.skip_blanks()?;
             if self.peek() != Some(b':') {
-                return self.wrong("a : is missing");
+                return self.error_at("a : is missing");
             }
             self.at += 1;
-            self.blanks()?;
+            self.skip_blanks()?;
             let value = self.at;
             let inner = self.value(depth + 1)?;
             let (object, list) = match inner {
@@ -587,7 +587,7 @@ impl Reader<'_> {
                 inner => (inner, None),
             };
             let (whole, value) = (from..self.at, value..self.at);
-            self.blanks()?;
+            self.skip_blanks()?;
             comma = (self.peek() == Some(b',')).then_some(self.at);
             self.at += usize::from(comma.is_some());
             members.push(Member { key, whole, value, comma, object, list });

@@ -18,11 +18,11 @@ use savoir_package::Agent;
 use serde_json::{Value, json};
 use toml_edit::{ArrayOfTables, DocumentMut, Item, Table, value};
 
-use super::{Wrong, jsonc, lines, read};
+use super::{SettingsFileError, jsonc, lines, read};
 
 /// An agent with a setting that disables a skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Switch {
+pub(crate) enum DisableSetting {
     ClaudeCode,
     Codex,
     Gemini,
@@ -47,12 +47,12 @@ pub(crate) struct Skill<'a> {
 
 /// The disabled skills of an agent.
 #[derive(Debug, Default)]
-pub(crate) struct Rules {
+pub(crate) struct DisableRules {
     names: BTreeSet<String>,
     files: BTreeSet<PathBuf>,
 }
 
-impl Rules {
+impl DisableRules {
     /// Whether a skill is disabled: by its name, or in one of its folders.
     pub(crate) fn has(&self, name: &str, mut folders: impl Iterator<Item = PathBuf>) -> bool {
         self.names.contains(name) || !self.files.is_empty() && folders.any(|f| self.has_file(&f))
@@ -71,7 +71,7 @@ fn skill_file(folder: &Path) -> PathBuf {
     if !file.exists() && lower.exists() { lower } else { file }
 }
 
-impl Switch {
+impl DisableSetting {
     /// The agents with such a setting.
     pub(crate) const AGENTS: [&'static str; 5] =
         ["claude-code", "codex", "gemini-cli", "opencode", "openclaw"];
@@ -123,17 +123,17 @@ impl Switch {
     }
 
     /// The disabled skills of the agent. Unreadable files are ignored.
-    pub(crate) fn rules(self, home: &Path, project: &Path) -> Rules {
-        let mut rules = Rules::default();
+    pub(crate) fn rules(self, home: &Path, project: &Path) -> DisableRules {
+        let mut rules = DisableRules::default();
         for file in self.files(home, project) {
             let Ok(Some(text)) = read(&file) else { continue };
             // The agent itself reports a broken file.
-            let _ = self.gather(&text, &mut rules);
+            let _ = self.read_rules(&text, &mut rules);
         }
         rules
     }
 
-    fn gather(self, text: &str, rules: &mut Rules) -> Result<(), Wrong> {
+    fn read_rules(self, text: &str, rules: &mut DisableRules) -> Result<(), SettingsFileError> {
         let texts = |value: Option<Value>| -> Vec<String> {
             let items = value.as_ref().and_then(Value::as_array).cloned().unwrap_or_default();
             items.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect()
@@ -163,7 +163,7 @@ impl Switch {
                 rules.names.extend(off.map(|(name, _)| name.clone()));
             }
             Self::Codex => {
-                let document: DocumentMut = lines::plain(text).parse()?;
+                let document: DocumentMut = lines::with_plain_line_ends(text).parse()?;
                 let entries = document.get("skills").and_then(|skills| skills.get("config"));
                 let entries = entries.and_then(Item::as_array_of_tables).into_iter().flatten();
                 for entry in entries.filter(|entry| is_off(entry)) {
@@ -177,10 +177,10 @@ impl Switch {
     }
 
     /// Adds the setting that disables a skill.
-    pub(crate) fn disable(self, text: &str, skill: Skill<'_>) -> Result<String, Wrong> {
+    pub(crate) fn disable(self, text: &str, skill: Skill<'_>) -> Result<String, SettingsFileError> {
         let name = skill.name;
         Ok(match self {
-            Self::ClaudeCode => jsonc::add_item(text, &["permissions", "deny"], &denial(name))?,
+            Self::ClaudeCode => jsonc::add_item(text, &["permissions", "deny"], &deny_rule(name))?,
             Self::Gemini => jsonc::add_item(text, &["skills", "disabled"], name)?,
             Self::OpenCode => jsonc::set_at(text, &["permission", "skill", name], &json!("deny"))?,
             Self::OpenClaw => {
@@ -191,10 +191,12 @@ impl Switch {
     }
 
     /// Removes the setting that disables a skill.
-    pub(crate) fn enable(self, text: &str, skill: Skill<'_>) -> Result<String, Wrong> {
+    pub(crate) fn enable(self, text: &str, skill: Skill<'_>) -> Result<String, SettingsFileError> {
         let name = skill.name;
         Ok(match self {
-            Self::ClaudeCode => jsonc::remove_item(text, &["permissions", "deny"], &denial(name))?,
+            Self::ClaudeCode => {
+                jsonc::remove_item(text, &["permissions", "deny"], &deny_rule(name))?
+            }
             Self::Gemini => jsonc::remove_item(text, &["skills", "disabled"], name)?,
             Self::OpenCode => {
                 let path = ["permission", "skill", name];
@@ -222,7 +224,7 @@ fn with_comments(folder: &Path) -> PathBuf {
 }
 
 /// The rule of Claude Code that denies a skill.
-fn denial(name: &str) -> String {
+fn deny_rule(name: &str) -> String {
     format!("Skill({name})")
 }
 
@@ -237,10 +239,10 @@ fn is_off(entry: &Table) -> bool {
 }
 
 /// The entry of Codex that disables the skill with this file.
-fn codex_entry(file: &Path) -> Result<Table, Wrong> {
+fn codex_entry(file: &Path) -> Result<Table, SettingsFileError> {
     let path = file.to_str().ok_or_else(|| {
         let message = format!("{} is not UTF-8", file.display());
-        Wrong { line: None, message }
+        SettingsFileError { line: None, message }
     })?;
     let mut entry = Table::new();
     entry.insert("path", value(path));
@@ -249,9 +251,10 @@ fn codex_entry(file: &Path) -> Result<Table, Wrong> {
 }
 
 /// Adds or removes the entries of Codex for the folders of a skill.
-fn codex(text: &str, skill: Skill<'_>, wanted: DesiredState) -> Result<String, Wrong> {
-    let wrong = |what: &str| Wrong { line: None, message: format!("`{what}` is not a table") };
-    let mut document: DocumentMut = lines::plain(text).parse()?;
+fn codex(text: &str, skill: Skill<'_>, wanted: DesiredState) -> Result<String, SettingsFileError> {
+    let wrong =
+        |what: &str| SettingsFileError { line: None, message: format!("`{what}` is not a table") };
+    let mut document: DocumentMut = lines::with_plain_line_ends(text).parse()?;
     let before = document.to_string();
     let skills = document.entry("skills").or_insert_with(|| {
         let mut table = Table::new();
@@ -290,7 +293,7 @@ fn codex(text: &str, skill: Skill<'_>, wanted: DesiredState) -> Result<String, W
         document.remove("skills");
     }
     let after = document.to_string();
-    Ok(if before == after { text.to_owned() } else { lines::as_in(text, &after) })
+    Ok(if before == after { text.to_owned() } else { lines::with_line_ends_of(text, &after) })
 }
 
 #[cfg(test)]
@@ -304,9 +307,9 @@ mod tests {
         Skill { name: "pdf", folders }
     }
 
-    fn has(switch: Switch, text: &str, folders: &[PathBuf]) -> bool {
-        let mut rules = Rules::default();
-        switch.gather(text, &mut rules).expect("settings");
+    fn has(switch: DisableSetting, text: &str, folders: &[PathBuf]) -> bool {
+        let mut rules = DisableRules::default();
+        switch.read_rules(text, &mut rules).expect("settings");
         rules.has("pdf", folders.iter().cloned())
     }
 
@@ -314,18 +317,24 @@ mod tests {
     fn disabling_is_idempotent_and_enabling_restores_every_byte() {
         let folders = [PathBuf::from("/home/ada/.agents/skills/pdf")];
         for (switch, texts) in [
-            (Switch::ClaudeCode, ["{}", JSON, "{\"permissions\": {\"allow\": [\"Read\"]}}\n"]),
             (
-                Switch::Gemini,
+                DisableSetting::ClaudeCode,
+                ["{}", JSON, "{\"permissions\": {\"allow\": [\"Read\"]}}\n"],
+            ),
+            (
+                DisableSetting::Gemini,
                 ["{}", JSON, "{\r\n\t\"skills\": {\"disabled\": [\"a\", \"b\"]}\r\n}\r\n"],
             ),
-            (Switch::OpenCode, ["{}", JSON, "{\"permission\": {\"skill\": {\"*\": \"allow\"}}}"]),
             (
-                Switch::OpenClaw,
+                DisableSetting::OpenCode,
+                ["{}", JSON, "{\"permission\": {\"skill\": {\"*\": \"allow\"}}}"],
+            ),
+            (
+                DisableSetting::OpenClaw,
                 ["{}", JSON, "{\"skills\": {\"entries\": {\"pdf\": {\"apiKey\": 1}}}}"],
             ),
             (
-                Switch::Codex,
+                DisableSetting::Codex,
                 ["", TOML, "[[skills.config]]\npath = \"/x/SKILL.md\"\nenabled = false\n"],
             ),
         ] {
@@ -343,20 +352,24 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_what_agents_document() {
+    fn written_settings_match_the_documentation() {
         let folders = [PathBuf::from("/s/pdf")];
-        let off =
-            |switch: Switch, text: &str| switch.disable(text, skill(&folders)).expect("settings");
+        let off = |switch: DisableSetting, text: &str| {
+            switch.disable(text, skill(&folders)).expect("settings")
+        };
         assert_eq!(
-            off(Switch::ClaudeCode, ""),
+            off(DisableSetting::ClaudeCode, ""),
             "{\n  \"permissions\": {\n    \"deny\": [\n      \"Skill(pdf)\"\n    ]\n  }\n}\n"
         );
         assert_eq!(
-            off(Switch::Codex, ""),
+            off(DisableSetting::Codex, ""),
             "[[skills.config]]\npath = \"/s/pdf/SKILL.md\"\nenabled = false\n"
         );
         assert_eq!(
-            off(Switch::OpenClaw, "{\"skills\": {\"entries\": {\"pdf\": {\"apiKey\": 1}}}}"),
+            off(
+                DisableSetting::OpenClaw,
+                "{\"skills\": {\"entries\": {\"pdf\": {\"apiKey\": 1}}}}"
+            ),
             "{\"skills\": {\"entries\": {\"pdf\": {\"apiKey\": 1, \"enabled\": false}}}}"
         );
     }
@@ -365,11 +378,11 @@ mod tests {
     fn settings_of_another_shape_are_left_alone() {
         let folders: [PathBuf; 0] = [];
         for (switch, text) in [
-            (Switch::ClaudeCode, "{\"permissions\": \"all\"}"),
-            (Switch::ClaudeCode, "{\"permissions\": {\"deny\": {}}}"),
-            (Switch::OpenCode, "{\"permission\": []}"),
-            (Switch::OpenClaw, "{skills: {}}"),
-            (Switch::Codex, "skills = 1"),
+            (DisableSetting::ClaudeCode, "{\"permissions\": \"all\"}"),
+            (DisableSetting::ClaudeCode, "{\"permissions\": {\"deny\": {}}}"),
+            (DisableSetting::OpenCode, "{\"permission\": []}"),
+            (DisableSetting::OpenClaw, "{skills: {}}"),
+            (DisableSetting::Codex, "skills = 1"),
         ] {
             assert!(switch.disable(text, skill(&folders)).is_err(), "{switch:?} {text}");
         }

@@ -62,7 +62,7 @@ fn adopt(args: &Args) -> Result<ExitCode, CommandError> {
     let found =
         context.wait(context.skill_set.find_adoptable(&entries, fetcher, &context.trust))?;
     context.done();
-    found.iter().for_each(tell);
+    found.iter().for_each(print_notes);
     let only_looks = args.output.dry_run || !args.all && args.names.is_empty();
     if !only_looks {
         let ready = found.iter().filter_map(|found| found.ready().ok().cloned());
@@ -109,7 +109,7 @@ fn entries<'a>(
 }
 
 /// Prints notes about a skill that is to be adopted.
-fn tell(found: &AdoptionCandidate) {
+fn print_notes(found: &AdoptionCandidate) {
     let Ok(ready) = found.ready() else { return };
     let name = &found.name;
     if let Some(why) = &found.untraced {

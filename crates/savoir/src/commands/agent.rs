@@ -1,7 +1,7 @@
 //! `savoir agent`: checks an agent that is composed of skills.
 
 mod gather;
-mod page;
+mod report;
 
 use std::{
     path::{Path, PathBuf},
@@ -17,7 +17,7 @@ use savoir_package::{
     resolve::CombinedIndex,
 };
 
-use self::gather::Gatherer;
+use self::gather::SkillGatherer;
 use crate::{error::CommandError, installed::Installed, output};
 
 /// Check an agent that is composed of skills
@@ -113,10 +113,10 @@ fn check(args: &CheckArgs) -> Result<ExitCode, CommandError> {
     let composition = agent.composition(args.set.as_deref()).map_err(|error| no_set(&error))?;
     let installed = Installed::open(args.project.as_deref())?;
     installed.warn();
-    let mut gatherer = Gatherer::new(&installed)?;
-    gatherer.named(&args.skills)?;
-    gatherer.beside(Path::new(&agent.file));
-    let offers = gatherer.gather(composition.parts.into_iter().map(|part| part.skill.name));
+    let mut gatherer = SkillGatherer::new(&installed)?;
+    gatherer.add_skills_at_paths(&args.skills)?;
+    gatherer.add_skills_next_to(Path::new(&agent.file));
+    let offers = gatherer.gather_skills(composition.parts.into_iter().map(|part| part.skill.name));
     let model = model(args, &agent);
     // Registries are not searched yet.
     let others = CombinedIndex::default();
@@ -125,9 +125,9 @@ fn check(args: &CheckArgs) -> Result<ExitCode, CommandError> {
         AssemblyRequest { agent: &agent, set, offers: &offers, others: &others, model: &model };
     let assembly = assemble(&request).map_err(|error| no_set(&error))?;
     if args.json {
-        output::json(&page::json(&agent, &assembly, &model))?;
+        output::json(&report::json(&agent, &assembly, &model))?;
     } else {
-        output::text(&output::sanitize(&page::text(&agent, &assembly, &model)))?;
+        output::text(&output::sanitize(&report::text(&agent, &assembly, &model)))?;
     }
     Ok(ExitCode::from(u8::from(fails(args, &assembly))))
 }

@@ -40,7 +40,7 @@ pub(super) struct PromptCommand<'a> {
 
 impl PromptCommand<'_> {
     pub(super) fn run(&self) -> Result<ExitCode, CommandError> {
-        let models = models::from_settings()?;
+        let models = models::load_models()?;
         let place = StorageArgs::default().place()?;
         runtime::block_on(self.ask(models, &place)).map_err(|error| match error.code().as_deref() {
             Some("no-model") => error.hint("`savoir render` shows the prompt without a model"),

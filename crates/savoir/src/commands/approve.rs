@@ -114,7 +114,7 @@ fn approve(args: &Args, skill: &str) -> Result<ExitCode, CommandError> {
     let path = find(skill, &approvals)?;
     let loaded = load::load(&path, None)?;
     load::require_usable(&loaded)?;
-    let loaded_skill = trust::load_skill(&loaded, Trust::User, &trust::believed()?)?;
+    let loaded_skill = trust::load_skill(&loaded, Trust::User, &trust::trust_store_for_run()?)?;
     trust::refuse_forbidden(&loaded_skill, None)?;
     let run_env = trust::run_env(&home)?;
     // Permissions that were added before stay until the approval is revoked.
@@ -144,7 +144,7 @@ fn approve(args: &Args, skill: &str) -> Result<ExitCode, CommandError> {
     }
     if !args.yes {
         if !ask::can_ask() {
-            return Err(nobody(args, page)?);
+            return Err(print_request_without_terminal(args, page)?);
         }
         if ask::ask(page, Choices::UntilChanged)? == Answer::No {
             return Err(CommandError::refused(format!("{} is not approved", request.skill)));
@@ -195,7 +195,10 @@ fn find(path_or_name: &str, approvals: &Approvals) -> Result<PathBuf, CommandErr
 }
 
 /// Prints the request if there is no terminal; the hint is the command that approves it.
-fn nobody(args: &Args, page: Page<'_>) -> Result<CommandError, CommandError> {
+fn print_request_without_terminal(
+    args: &Args,
+    page: Page<'_>,
+) -> Result<CommandError, CommandError> {
     let Page { request, reasons, .. } = page;
     if args.json {
         output::json(&as_json(request, reasons, false))?;
@@ -206,7 +209,10 @@ fn nobody(args: &Args, page: Page<'_>) -> Result<CommandError, CommandError> {
         "{} is not approved, and there is no terminal to ask on",
         shown(&request.skill)
     ));
-    Ok(error.hint(format!("review the permissions above, then approve with: {}", agreeing(args))))
+    Ok(error.hint(format!(
+        "review the permissions above, then approve with: {}",
+        approving_command(args)
+    )))
 }
 
 fn print(page: Page<'_>) -> Result<(), CommandError> {
@@ -217,7 +223,7 @@ fn print(page: Page<'_>) -> Result<(), CommandError> {
 }
 
 /// The command that approves the same request.
-fn agreeing(args: &Args) -> String {
+fn approving_command(args: &Args) -> String {
     format!(
         "savoir approve {}{} --yes",
         shell_word(args.skill.as_deref().unwrap_or_default()),

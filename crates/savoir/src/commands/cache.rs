@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_for_people() {
+    fn sizes_have_units() {
         for (bytes, text) in
             [(0, "0 bytes"), (999, "999 bytes"), (1_000, "1.0 kB"), (77_400_000, "77.4 MB")]
         {

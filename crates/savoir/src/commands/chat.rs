@@ -1,7 +1,7 @@
 //! `savoir chat`: lets the user chat with a model that uses skills and works in one folder.
 
 mod hangup;
-mod person;
+mod terminal_approver;
 
 use std::{
     io::{self, IsTerminal as _, Read as _},
@@ -24,7 +24,7 @@ use savoir_flow::{
 
 use self::{
     hangup::Hangup,
-    person::{Lines, Person},
+    terminal_approver::{InputLines, TerminalApprover},
 };
 use crate::{
     agent_skills::{AgentSkillArgs, AgentSkills},
@@ -147,8 +147,8 @@ struct ChatSession {
 }
 
 impl ChatSession {
-    async fn new(args: &Args, person: Arc<Person>) -> Result<Self, CommandError> {
-        let models = models::from_settings()?;
+    async fn new(args: &Args, person: Arc<TerminalApprover>) -> Result<Self, CommandError> {
+        let models = models::load_models()?;
         let (models, failure) = model_errors::choose(&models, args.model.as_deref()).await?;
         let home = Home::from_environment()?;
         log_file::start(&home, "chat");
@@ -211,7 +211,7 @@ impl ChatSession {
 
 async fn once(args: &Args, question: &str) -> Result<ExitCode, CommandError> {
     let hangup = Hangup::listen()?;
-    let mut session = ChatSession::new(args, Arc::new(Person::of_terminal())).await?;
+    let mut session = ChatSession::new(args, Arc::new(TerminalApprover::of_terminal())).await?;
     let turn = tokio::select! {
         turn = session.turn(question) => turn,
         () = hangup.wait() => Ok((RunEnd::Stopped, Printer::new(session.form))),
@@ -219,7 +219,7 @@ async fn once(args: &Args, question: &str) -> Result<ExitCode, CommandError> {
     session.host.wait_for_commands().await;
     let (ended, printer) = turn?;
     let error = match ended {
-        RunEnd::Well => match printer.unapproved() {
+        RunEnd::Well => match printer.first_unapproved_tool() {
             None => return Ok(ExitCode::SUCCESS),
             Some(tool) => CommandError::refused(format!(
                 "`{tool}` needed approval and was not run"
@@ -228,26 +228,27 @@ async fn once(args: &Args, question: &str) -> Result<ExitCode, CommandError> {
             .hint("run it on a terminal, or use --autonomous for changes inside the workspace")
             .hint("approve the tools of a skill with: savoir approve SKILL"),
         },
-        RunEnd::Stopped => stopped(),
+        RunEnd::Stopped => interrupted_error(),
         RunEnd::Failed(message) => session.error(message),
     };
     // The error was already printed as an event.
     if args.json { Ok(error.report()) } else { Err(error) }
 }
 
-fn stopped() -> CommandError {
+fn interrupted_error() -> CommandError {
     CommandError::findings("the answer was stopped").named("stopped")
 }
 
 /// Runs a conversation until the user quits.
 async fn converse(args: &Args) -> Result<ExitCode, CommandError> {
     let hangup = Hangup::listen()?;
-    let lines = Arc::new(Lines::of_terminal());
-    let mut session = ChatSession::new(args, Arc::new(Person::at(Arc::clone(&lines)))).await?;
+    let lines = Arc::new(InputLines::of_terminal());
+    let mut session =
+        ChatSession::new(args, Arc::new(TerminalApprover::at(Arc::clone(&lines)))).await?;
     output::note("Ask a question. /skills lists the skills, /quit quits, Ctrl-C stops an answer.");
     let ended = tokio::select! {
         ended = converse_in_turns(&mut session, &lines) => ended,
-        () = hangup.wait() => Err(stopped()),
+        () = hangup.wait() => Err(interrupted_error()),
     };
     session.host.wait_for_commands().await;
     ended
@@ -255,7 +256,7 @@ async fn converse(args: &Args) -> Result<ExitCode, CommandError> {
 
 async fn converse_in_turns(
     session: &mut ChatSession,
-    lines: &Lines,
+    lines: &InputLines,
 ) -> Result<ExitCode, CommandError> {
     loop {
         let Some(line) = lines.ask("> ").await else { return Ok(ExitCode::SUCCESS) };

@@ -130,7 +130,7 @@ fn report(args: &Args, report: &[FieldReport], to_stdout: bool) -> Result<(), Co
 
 /// One line per field that changed.
 fn text(report: &[FieldReport]) -> String {
-    let kept = report.iter().filter(|field| field.how == FieldOutcome::Kept).count();
+    let unchanged_count = report.iter().filter(|field| field.how == FieldOutcome::Kept).count();
     let mut text = String::new();
     for field in report.iter().filter(|field| field.how != FieldOutcome::Kept) {
         let how = match field.how {
@@ -148,5 +148,5 @@ fn text(report: &[FieldReport]) -> String {
         let why = if field.why.is_empty() { String::new() } else { format!(": {}", field.why) };
         text.push_str(&output::sanitize(&format!("{how:12}  {place}{why}\n")));
     }
-    text + &format!("{} kept\n", output::plural(kept, "field"))
+    text + &format!("{} kept\n", output::plural(unchanged_count, "field"))
 }

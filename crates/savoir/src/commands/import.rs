@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     runtime::block_on(async {
         let (database, storage) = place.open().await?;
         let skill_writer = SkillWriter::new(storage.skills(), database.clone());
-        let done = keep(&skill_writer, package, args).await;
+        let done = store_skill(&skill_writer, package, args).await;
         database.close().await;
         done
     })
@@ -70,7 +70,7 @@ fn read(path: &Path) -> Result<Package, CommandError> {
     from_bytes(Some(&name), &bytes).map_err(|error| wrong(&error))
 }
 
-async fn keep(
+async fn store_skill(
     skill_writer: &SkillWriter,
     package: Package,
     args: &Args,

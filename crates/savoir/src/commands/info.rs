@@ -18,9 +18,9 @@ use serde_json::{Value, json};
 use super::{show::Page, status::clash_json};
 use crate::{
     error::CommandError,
-    installed::{ExaminedSkill, Installed, Json, Locked, few, source, state},
+    installed::{ExaminedSkill, Installed, InstalledSkillJson, Locked, limit_names, source, state},
     load,
-    lookup::{self, ordered},
+    lookup::{self, sort_by_precedence},
     offline, output,
     remote::Remote,
 };
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     installed.warn();
     let lone;
     let named = installed.ledger.named(&args.skill).iter().collect();
-    let mut entries: Vec<&LedgerEntry> = ordered(named, &installed);
+    let mut entries: Vec<&LedgerEntry> = sort_by_precedence(named, &installed);
     if entries.is_empty() {
         let found = folder(&args.skill);
         if found.is_none()
@@ -164,7 +164,8 @@ impl<'a> InstalledDetails<'a> {
     }
 
     fn json(&self) -> Value {
-        let known = serde_json::to_value(Json::examined(self.examined, self.installed));
+        let known =
+            serde_json::to_value(InstalledSkillJson::examined(self.examined, self.installed));
         let mut known = known.unwrap_or_default();
         let skill = self.skill.as_ref();
         known["dialect"] = json!(skill.map(|skill| skill.dialect));
@@ -262,7 +263,7 @@ impl<'a> InstalledDetails<'a> {
     fn clash(&self, clash: &NameClash<'_>, page: &mut Page) {
         let entry = self.examined.entry;
         let used = clash.agents.iter().filter(|agent| self.installed.in_use.contains(agent));
-        let agents = few(used.map(|agent| agent.id));
+        let agents = limit_names(used.map(|agent| agent.id));
         let shown = |entry: &&LedgerEntry| self.installed.shown(entry.path()).into_owned();
         let others = clash.entries.iter().filter(|other| other.path() != entry.path());
         let others: Vec<String> = others.map(shown).collect();

@@ -218,7 +218,7 @@ fn install(args: &Args) -> Result<ExitCode, CommandError> {
     let ready = without_unmet_needs(ready, &state.lock, &mut skipped);
     let extras = listings.into_iter().flat_map(|listing| listing.not_installed).collect();
     let batch = Batch { context: &context, args, how, agreed: state.lock, by_name, extras };
-    batch.carry_out(ready, skipped)
+    batch.apply_batch(ready, skipped)
 }
 
 /// The skills of one command: some are installed, and some are skipped.
@@ -235,7 +235,7 @@ struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    fn carry_out(
+    fn apply_batch(
         &self,
         mut ready: Vec<CheckedSkill>,
         mut skipped: Vec<Skipped>,
@@ -249,13 +249,13 @@ impl Batch<'_> {
             without_culprits(&mut ready, error, &mut skipped)?;
         }
         if ready.is_empty() && self.by_name {
-            return Err(nothing_left(skipped));
+            return Err(nothing_to_install(skipped));
         }
-        let agree = |plan: &mut InstallPlan| self.agree(plan, &ready, &skipped);
+        let agree = |plan: &mut InstallPlan| self.ask_consent(plan, &ready, &skipped);
         let (plan, done) =
             context.carry_out(|| Ok(context.skill_set.install(&ready, how)?), agree)?;
         if !done && !args.output.dry_run {
-            return sync::not_agreed(false);
+            return sync::declined_result(false);
         }
         let mut more = Map::new();
         more.insert("skills".into(), ready.iter().map(arrived).collect());
@@ -273,7 +273,7 @@ impl Batch<'_> {
         Ok(ExitCode::FAILURE)
     }
 
-    fn agree(
+    fn ask_consent(
         &self,
         plan: &mut InstallPlan,
         ready: &[CheckedSkill],
@@ -286,7 +286,7 @@ impl Batch<'_> {
             trusted: &self.context.trusted,
             skipped,
             always_asks: false,
-            notes: &self.not_installed(),
+            notes: &self.skipped_parts_line(),
         };
         if self.args.output.dry_run {
             self.args.consent.show(proposal, plan);
@@ -296,7 +296,7 @@ impl Batch<'_> {
     }
 
     /// A line that counts the parts of plugins that are not skills.
-    fn not_installed(&self) -> String {
+    fn skipped_parts_line(&self) -> String {
         let mut counts: BTreeMap<ExtraKind, usize> = BTreeMap::new();
         for extra in &self.extras {
             *counts.entry(extra.kind).or_default() += 1;
@@ -334,7 +334,7 @@ fn is_new(change: &PlannedChange) -> bool {
 }
 
 /// The error if none of the given skills can be installed.
-fn nothing_left(skipped: Vec<Skipped>) -> CommandError {
+fn nothing_to_install(skipped: Vec<Skipped>) -> CommandError {
     let mut errors = skipped.into_iter().map(|skipped| skipped.error);
     errors.next().unwrap_or_else(|| CommandError::refused("no skill was chosen"))
 }
@@ -405,7 +405,7 @@ fn fetch_chosen(
     listings: &[SourceListing],
 ) -> Result<FetchedSkills, CommandError> {
     let state = context.skill_set.state()?;
-    let wanted = |offer: OfferedSkill| as_wanted(context, &state, offer, listings);
+    let wanted = |offer: OfferedSkill| manifest_entry(context, &state, offer, listings);
     let chosen: Vec<(OfferedSkill, FetchReason)> =
         chosen.into_iter().map(wanted).collect::<Result<_, _>>()?;
     let FetchedSkills { ready, skipped } = context.fetch_some(&chosen)?;
@@ -417,7 +417,7 @@ fn fetch_chosen(
 }
 
 /// The entry of a chosen skill in `savoir.toml`.
-fn as_wanted(
+fn manifest_entry(
     context: &InstallContext,
     state: &State,
     offer: OfferedSkill,

@@ -127,7 +127,7 @@ impl Common {
         &self,
         work: impl AsyncFnOnce(&Open) -> Result<ExitCode, CommandError>,
     ) -> Result<ExitCode, CommandError> {
-        let (place, models) = (self.place.place()?, models::from_settings()?);
+        let (place, models) = (self.place.place()?, models::load_models()?);
         runtime::block_on(async {
             let (database, storage) = place.open().await?;
             let embedder = models.embedder().cloned();

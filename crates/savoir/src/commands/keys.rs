@@ -168,7 +168,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 
 pub(crate) fn make(args: &New) -> Result<ExitCode, CommandError> {
     let keyring = Keyring::of_user()?;
-    let public = keyring.own().create(&args.name)?.public_key();
+    let public = keyring.own_keys().create(&args.name)?.public_key();
     let path = |end: &str| keyring.keys().join(format!("{}.{end}", args.name));
     let (secret, passed_on) = (path("key"), path("pub"));
     let mode = fs::metadata(&secret).map(|metadata| metadata.permissions().mode() & 0o777);
@@ -208,7 +208,7 @@ fn list(args: &List) -> Result<ExitCode, CommandError> {
 /// Your keys, trusted keys and revoked keys as JSON.
 pub(super) fn list_json() -> Result<Value, CommandError> {
     let keyring = Keyring::of_user()?;
-    let (own, store) = (keyring.own().list()?, keyring.trusted()?);
+    let (own, store) = (keyring.own_keys().list()?, keyring.trusted()?);
     let own = own.iter().map(|own| {
         json!({"name": own.name, "key_id": own.key.key_id(), "public_key": own.key.to_text()})
     });
@@ -222,11 +222,11 @@ pub(super) fn list_json() -> Result<Value, CommandError> {
 /// The same as text; empty without keys.
 pub(super) fn list_text() -> Result<String, CommandError> {
     let keyring = Keyring::of_user()?;
-    let (own, store) = (keyring.own().list()?, keyring.trusted()?);
+    let (own, store) = (keyring.own_keys().list()?, keyring.trusted()?);
     let own = own.iter().map(|own| format!("{}  {}", own.key.key_id(), own.name));
     let mut text = section("your keys", own);
     text.push_str(&section("trusted", store.keys().iter().map(line)));
-    text.push_str(&section("revoked", store.revoked().iter().map(revoked)));
+    text.push_str(&section("revoked", store.revoked().iter().map(revoked_key_text)));
     Ok(text)
 }
 
@@ -256,7 +256,7 @@ fn line(trusted: &TrustedKey) -> String {
     line
 }
 
-fn revoked(revoked: &KeyRevocation) -> String {
+fn revoked_key_text(revoked: &KeyRevocation) -> String {
     let KeyRevocation { key_id, revoked_at, reason } = revoked;
     let day = revoked_at.get(..10).unwrap_or(revoked_at);
     format!("{}  on {}: {}", shown(key_id), shown(day), shown(reason))
@@ -363,7 +363,7 @@ fn revoke(args: &Revoke) -> Result<ExitCode, CommandError> {
     if args.json {
         return print(&json!(revocation));
     }
-    output::text(&format!("revoked {}\n", revoked(revocation)))?;
+    output::text(&format!("revoked {}\n", revoked_key_text(revocation)))?;
     Ok(ExitCode::SUCCESS)
 }
 

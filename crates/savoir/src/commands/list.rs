@@ -10,7 +10,7 @@ use serde::Serialize;
 use self::rows::{Row, rows};
 use crate::{
     error::CommandError,
-    installed::{ExaminedSkill, Installed, Json, Seen, Selection, source, state},
+    installed::{ExaminedSkill, Installed, InstalledSkillJson, SeenBy, Selection, source, state},
     output, trust,
 };
 
@@ -51,13 +51,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         let mut examined = installed.examine(&entries);
         examined.retain(|examined| args.selection.takes_origin(examined));
         if args.json {
-            let skills = examined.iter().map(|examined| Json::examined(examined, &installed));
+            let skills =
+                examined.iter().map(|examined| InstalledSkillJson::examined(examined, &installed));
             print_json(skills.collect(), &installed)?;
         } else {
             print(examined.len(), || long_table(&examined, &installed))?;
         }
     } else {
-        let mut rows = rows(entries, &installed, &trust::believed()?)?;
+        let mut rows = rows(entries, &installed, &trust::trust_store_for_run()?)?;
         rows.retain(|row| args.selection.takes_word(row.origin()));
         if args.json {
             print_json(rows, &installed)?;
@@ -92,10 +93,10 @@ fn table(rows: &[Row<'_>]) -> String {
         .iter()
         .map(|row| {
             [
-                shortened(row.name, MAX_NAME_WIDTH),
-                shortened(row.version.as_deref().unwrap_or("-"), MAX_NAME_WIDTH),
+                truncate_to_width(row.name, MAX_NAME_WIDTH),
+                truncate_to_width(row.version.as_deref().unwrap_or("-"), MAX_NAME_WIDTH),
                 row.trust.into(),
-                shortened(row.short_source.as_deref().unwrap_or("-"), MAX_SOURCE_WIDTH),
+                truncate_to_width(row.short_source.as_deref().unwrap_or("-"), MAX_SOURCE_WIDTH),
                 row.scope().into(),
                 row.shown_agents().into(),
             ]
@@ -105,7 +106,7 @@ fn table(rows: &[Row<'_>]) -> String {
 }
 
 /// Untrusted text, cut to a width.
-fn shortened(text: &str, width: usize) -> Cow<'_, str> {
+fn truncate_to_width(text: &str, width: usize) -> Cow<'_, str> {
     let text = output::cell(text);
     if text.chars().count() <= width {
         return text;
@@ -115,7 +116,7 @@ fn shortened(text: &str, width: usize) -> Cow<'_, str> {
 }
 
 fn long_table(examined: &[ExaminedSkill<'_>], installed: &Installed) -> String {
-    let mut seen = Seen::default();
+    let mut seen = SeenBy::default();
     let rows: Vec<[Cow<'_, str>; 7]> = examined
         .iter()
         .map(|examined| {
@@ -137,14 +138,14 @@ fn long_table(examined: &[ExaminedSkill<'_>], installed: &Installed) -> String {
                 origin.map_or("plain", |origin| origin.word()).into(),
                 output::cell(&source).into_owned().into(),
                 seen.by(entry, installed).into(),
-                place(entry, installed),
+                folder_text(entry, installed),
             ]
         })
         .collect();
     output::table(["NAME", "VERSION", "STATE", "ORIGIN", "SOURCE", "AGENTS", "FOLDER"], &rows)
 }
 
-fn place<'a>(entry: &'a LedgerEntry, installed: &Installed) -> Cow<'a, str> {
+fn folder_text<'a>(entry: &'a LedgerEntry, installed: &Installed) -> Cow<'a, str> {
     match installed.shown(entry.path()) {
         Cow::Borrowed(path) => output::cell(path),
         Cow::Owned(path) => Cow::Owned(output::cell(&path).into_owned()),

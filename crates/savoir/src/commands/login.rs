@@ -58,10 +58,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
             output::note(&format!("logging in to {address}"));
         }
         let password = session::secret("password")?;
-        runtime::block_on(made(&client, email, &password, args))?
+        runtime::block_on(create_token(&client, email, &password, args))?
     } else {
         let token = session::token()?;
-        let who = runtime::block_on(proven(&client, token.clone()))?;
+        let who = runtime::block_on(check_token(&client, token.clone()))?;
         (StoredToken::new(&token).of(who.email.clone()), who)
     };
     let file = credentials::save(&address, &stored)?;
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 }
 
 /// Creates a token for this machine and deletes its previous one.
-async fn made(
+async fn create_token(
     client: &Client,
     email: &str,
     password: &str,
@@ -90,9 +90,9 @@ async fn made(
 ) -> Result<(StoredToken, WhoAmI), CommandError> {
     let old = credentials::load_token(&client.address())?.and_then(|stored| stored.id);
     let wanted = args.rights.wanted(format!("savoir on {}", session::host()));
-    session::as_person(client, email, password, async |person: &Client| {
+    session::with_password_session(client, email, password, async |person: &Client| {
         let (info, token) = person.create_token(&wanted).await?;
-        let who = match proven(client, token.clone()).await {
+        let who = match check_token(client, token.clone()).await {
             Ok(who) => who,
             Err(error) => {
                 // The new token cannot be used, so delete it.
@@ -112,6 +112,6 @@ async fn made(
 }
 
 /// Asks the registry for the account of a token.
-async fn proven(client: &Client, token: Token) -> Result<WhoAmI, CommandError> {
+async fn check_token(client: &Client, token: Token) -> Result<WhoAmI, CommandError> {
     Ok(client.as_holder_of(token)?.whoami().await?)
 }

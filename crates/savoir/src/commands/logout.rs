@@ -106,7 +106,7 @@ async fn try_to_end(
     match password {
         Some((email, password)) => {
             let work = async |person: &Client| Ok(person.delete_token(&id).await?);
-            session::as_person(client, email, &password, work).await
+            session::with_password_session(client, email, &password, work).await
         }
         None => Ok(holder()?.end_own_token(&id).await?),
     }
@@ -136,7 +136,8 @@ fn print(
         if let Some(why) = why {
             output::note(why);
         }
-        let login_options = session::as_whom(stored.email.as_deref(), address, &args.remote);
+        let login_options =
+            session::account_options(stored.email.as_deref(), address, &args.remote);
         if id.is_none() {
             output::note(&format!("find it with: savoir registry tokens list {login_options}"));
         }

@@ -77,12 +77,12 @@ fn serve(args: &Args) -> Result<ExitCode, CommandError> {
     let context =
         McpContext { library, files: skills, tools, lacking: None, pinned: args.pin.clone() };
     runtime::block_on(async {
-        Box::pin(mcp::serve_stdio(context)).await.map_err(|error| failed(&error))
+        Box::pin(mcp::serve_stdio(context)).await.map_err(|error| server_error(&error))
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn failed(error: &io::Error) -> CommandError {
+fn server_error(error: &io::Error) -> CommandError {
     CommandError::findings(format!("the MCP session failed: {error}"))
 }
 

@@ -72,7 +72,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    let files = if args.batch { below(args)? } else { vec![one(&args.path)?] };
+    let files =
+        if args.batch { skill_files_below(args)? } else { vec![skill_file_at(&args.path)?] };
     let mut migrator = Migrator::new(options(args));
     let reports: Vec<MigrationReport> = files.iter().map(|file| migrator.migrate(file)).collect();
     match (args.json, args.batch, reports.as_slice()) {
@@ -110,7 +111,7 @@ fn options(args: &Args) -> MigrateOptions {
 }
 
 /// The skill file at a path.
-fn one(path: &Path) -> Result<PathBuf, CommandError> {
+fn skill_file_at(path: &Path) -> Result<PathBuf, CommandError> {
     load::skill_file(path).map_err(|error| {
         if path.is_dir() {
             error.hint("`--batch` migrates every skill below a folder")
@@ -121,7 +122,7 @@ fn one(path: &Path) -> Result<PathBuf, CommandError> {
 }
 
 /// The files of all skills below a folder, without the results of an earlier run.
-fn below(args: &Args) -> Result<Vec<PathBuf>, CommandError> {
+fn skill_files_below(args: &Args) -> Result<Vec<PathBuf>, CommandError> {
     let path = &args.path;
     let output = args.output.canonicalize().ok();
     let is_result = |file: &Path| {

@@ -28,7 +28,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    let models = models::from_settings()?;
+    let models = models::load_models()?;
     if models.is_empty() {
         if args.json {
             output::json(&json!({"providers": [], "embedding": null}))?;
@@ -64,8 +64,8 @@ fn as_json(listed: &ProviderModels) -> Value {
 fn print(listed: &[ProviderModels], embedding: Option<&str>) -> Result<(), CommandError> {
     let mut out = output::stdout();
     for (at, ProviderModels { provider, default_model, models }) in listed.iter().enumerate() {
-        let asked = if at == 0 { "  (default)" } else { "" };
-        writeln!(out, "{}{asked}", output::sanitize(provider))?;
+        let default_mark = if at == 0 { "  (default)" } else { "" };
+        writeln!(out, "{}{default_mark}", output::sanitize(provider))?;
         match models {
             Ok(models) => {
                 let default = default_model.as_ref().or(models.first());

@@ -43,13 +43,17 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let context = args.scope.open()?.with_registry_args(&args.ask);
     let state = context.skill_set.state()?;
-    look(args, &context, &state)
+    list_outdated(args, &context, &state)
 }
 
 /// Lists skills with newer versions, and stores the result for `savoir list`.
-fn look(args: &Args, context: &InstallContext, state: &State) -> Result<ExitCode, CommandError> {
+fn list_outdated(
+    args: &Args,
+    context: &InstallContext,
+    state: &State,
+) -> Result<ExitCode, CommandError> {
     context.doing("checking for newer versions");
-    let found = context.look(state, &args.ask)?;
+    let found = context.check_updates(state, &args.ask)?;
     context.done();
     warn_if_not_stored(updates::save_updates(
         &context.cache,
@@ -57,10 +61,10 @@ fn look(args: &Args, context: &InstallContext, state: &State) -> Result<ExitCode
         state,
         &found,
     ));
-    let ended =
-        if no_source_was_read(state, &found) { ExitCode::FAILURE } else { ExitCode::SUCCESS };
+    let ended = if no_source_error(state, &found) { ExitCode::FAILURE } else { ExitCode::SUCCESS };
     if args.json {
-        let skills: Vec<Value> = found.iter().map(|(name, found)| told_as(name, found)).collect();
+        let skills: Vec<Value> =
+            found.iter().map(|(name, found)| newer_version_text(name, found)).collect();
         output::json(&json!({ "skills": skills }))?;
         return Ok(ended);
     }
@@ -83,7 +87,7 @@ fn look(args: &Args, context: &InstallContext, state: &State) -> Result<ExitCode
     }
     if text.is_empty() {
         text.push_str("all skills are up to date\n");
-    } else if found.values().any(can_be_had) {
+    } else if found.values().any(is_available) {
         output::note("`savoir update` or `savoir update NAME` shows the changes and applies them");
     }
     output::text(&text)?;
@@ -91,17 +95,18 @@ fn look(args: &Args, context: &InstallContext, state: &State) -> Result<ExitCode
 }
 
 /// Whether no source could be read. Adopted skills have no source.
-fn no_source_was_read(state: &State, found: &BTreeMap<String, Availability>) -> bool {
+fn no_source_error(state: &State, found: &BTreeMap<String, Availability>) -> bool {
     let is_adopted = |name: &String| {
         let locked = state.lock.skills.get(name);
         locked.is_some_and(|locked| matches!(locked.source, LockedSource::Adopted { .. }))
     };
-    let mut asked = found.iter().filter(|(name, _)| !is_adopted(name)).peekable();
-    asked.peek().is_some() && asked.all(|(_, found)| matches!(found, Availability::Unknown(_)))
+    let mut checked_skills = found.iter().filter(|(name, _)| !is_adopted(name)).peekable();
+    checked_skills.peek().is_some()
+        && checked_skills.all(|(_, found)| matches!(found, Availability::Unknown(_)))
 }
 
 /// Whether `savoir update` would install something.
-fn can_be_had(found: &Availability) -> bool {
+fn is_available(found: &Availability) -> bool {
     match found {
         Availability::Newer { .. } => true,
         Availability::Published(published) => published.newer.is_some(),
@@ -134,7 +139,7 @@ fn published_lines(name: &str, state: &State, published: &PublishedStatus) -> Ve
     if *yanked {
         lines.push(withdrawn(&format!("`{name}`{installed}"), yanked_reason.as_deref()));
     }
-    lines.extend(gone(name, &installed, published));
+    lines.extend(removed_version_line(name, &installed, published));
     if let Some(message) = deprecated {
         lines.push(format!("`{name}`{installed} is deprecated: {message}"));
     }
@@ -142,7 +147,11 @@ fn published_lines(name: &str, state: &State, published: &PublishedStatus) -> Ve
 }
 
 /// A line about an installed version that the registry removed.
-fn gone(name: &str, installed: &str, published: &PublishedStatus) -> Option<String> {
+fn removed_version_line(
+    name: &str,
+    installed: &str,
+    published: &PublishedStatus,
+) -> Option<String> {
     let why = published.taken_down_reason.as_ref().map(|why| format!(": {why}"));
     if published.taken_down {
         let why = why.unwrap_or_default();
@@ -190,7 +199,7 @@ fn out_of_range_line(name: &str, state: &State, beyond: &Version) -> String {
     }
 }
 
-fn told_as(name: &str, found: &Availability) -> Value {
+fn newer_version_text(name: &str, found: &Availability) -> Value {
     match found {
         Availability::Current => json!({ "name": name, "state": "current" }),
         Availability::Newer { version, .. } => json!({

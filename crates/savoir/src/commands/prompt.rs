@@ -142,17 +142,17 @@ fn run_fences(
                 printed.extend_from_slice(bytes);
             }
             if stream == Stream::Stderr || declared.is_none() {
-                context.pass_on(stream, bytes);
+                context.forward_output(stream, bytes);
             }
         };
         let finished = match plan(&call) {
-            Ok(plan) => context.run_quietly(context.in_time(plan), collect)?,
+            Ok(plan) => context.run_quietly(context.within_timeout(plan), collect)?,
             Err(error) => return context.refuse(Some(fence.interpreter), error),
         };
         took += Duration::from_millis(finished.envelope.duration_ms);
         if !finished.envelope.success {
             if declared.is_some() {
-                context.pass_on(Stream::Stdout, &printed);
+                context.forward_output(Stream::Stdout, &printed);
             }
             return context.print_failed(&finished);
         }

@@ -1,7 +1,7 @@
 //! `savoir publish`: publishes a skill in a registry.
 
-mod page;
-mod refused;
+mod rejection;
+mod report;
 
 use std::{
     fs,
@@ -27,8 +27,8 @@ use crate::{
 };
 
 use super::sign::AnyKey;
-use page::Page;
-use refused::{not_taken, refuse_blocked};
+use rejection::{refuse_blocked, registry_rejection};
+use report::PublishReport;
 
 /// Publish a skill in a registry
 #[derive(Debug, clap::Args)]
@@ -120,16 +120,16 @@ impl PublishRequest {
 
 fn publish(args: &Args) -> Result<ExitCode, CommandError> {
     let request = request(args)?;
-    let page = Page { request: &request, json: args.json };
+    let page = PublishReport { request: &request, json: args.json };
     refuse_blocked(args, &request)?;
     if args.dry_run {
-        page.would(args.registry.as_deref())?;
+        page.print_dry_run(args.registry.as_deref())?;
         return Ok(ExitCode::SUCCESS);
     }
     let audit = args.audit_report.as_deref().map(audit).transpose()?;
     let client = registry(args, &request)?;
     let address = client.address();
-    agree(args, &page, &address)?;
+    confirm_publish(args, &page, &address)?;
     let publish = wire::Publish {
         artifact: request.bytes.clone(),
         filename: request.filename.clone(),
@@ -145,17 +145,17 @@ fn publish(args: &Args) -> Result<ExitCode, CommandError> {
     let published = runtime::block_on(async { Ok(client.publish(&publish).await) });
     progress.clear();
     let published =
-        published?.map_err(|error| not_taken(error, &address, args, &request))?.published;
-    must_be_what_was_sent(&request, &published, &address)?;
-    page.did(&published, &address)?;
+        published?.map_err(|error| registry_rejection(error, &address, args, &request))?.published;
+    check_stored_package(&request, &published, &address)?;
+    page.print_published(&published, &address)?;
     if args.key.is_some() {
-        tell_unregistered(&client, &request)?;
+        warn_unregistered_key(&client, &request)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Warns that a signature does not count in the registry until its key is registered there.
-fn tell_unregistered(client: &Client, request: &PublishRequest) -> Result<(), CommandError> {
+fn warn_unregistered_key(client: &Client, request: &PublishRequest) -> Result<(), CommandError> {
     let Submission { name, signatures, .. } = &request.submission;
     let known = runtime::block_on(async {
         Ok(match name.namespace() {
@@ -181,7 +181,7 @@ fn tell_unregistered(client: &Client, request: &PublishRequest) -> Result<(), Co
 }
 
 /// Fails if the registry published another name or version than the user confirmed.
-fn must_be_what_was_sent(
+fn check_stored_package(
     request: &PublishRequest,
     published: &wire::Publication,
     address: &str,
@@ -210,7 +210,7 @@ fn request(args: &Args) -> Result<PublishRequest, CommandError> {
         version: args.version.clone(),
         skill_md: None,
     };
-    let rejected = |rejection: Rejection| rejected(&args.path, &rejection);
+    let rejected = |rejection: Rejection| rejection_error(&args.path, &rejection);
     let (folder, tree) = files(&args.path)?;
     let folder = folder.as_deref();
     let read = |tree: Tree| Submission::of_tree(tree, folder, &options);
@@ -226,12 +226,12 @@ fn request(args: &Args) -> Result<PublishRequest, CommandError> {
             read => read.map_err(rejected)?,
         }
     };
-    must_be_its_name(args, &submission)?;
+    check_name_option(args, &submission)?;
     if let Some(name) = &args.key {
-        let signed = signed(&args.path, &submission, name)?;
-        submission = checked(signed, &submission, &options).map_err(rejected)?;
+        let signed = sign_files(&args.path, &submission, name)?;
+        submission = check_signed_files(signed, &submission, &options).map_err(rejected)?;
     }
-    must_be_meant_as_text(args, &submission)?;
+    confirm_plain_text(args, &submission)?;
     refuse_unsigned(args, &submission)?;
     let (filename, bytes) = submission.pack().map_err(rejected)?;
     // Read the archive again like the registry will.
@@ -243,7 +243,7 @@ fn request(args: &Args) -> Result<PublishRequest, CommandError> {
 }
 
 /// Fails if --name differs from the name in SKILL.md, because a published name cannot be changed.
-fn must_be_its_name(args: &Args, submission: &Submission) -> Result<(), CommandError> {
+fn check_name_option(args: &Args, submission: &Submission) -> Result<(), CommandError> {
     let (own, is_prose) = (&submission.name, submission.version.is_none());
     let is_its = |name: &String| name == own.last() || *name == own.to_string();
     let Some(name) = args.name.as_ref().filter(|name| !is_prose && !is_its(name)) else {
@@ -261,10 +261,10 @@ fn must_be_its_name(args: &Args, submission: &Submission) -> Result<(), CommandE
 }
 
 /// Fails for a SKILL.md without frontmatter outside of `anon`: it was probably lost.
-fn must_be_meant_as_text(args: &Args, submission: &Submission) -> Result<(), CommandError> {
+fn confirm_plain_text(args: &Args, submission: &Submission) -> Result<(), CommandError> {
     let is_prose = submission.version.is_none() && !submission.name.is_anonymous();
     if is_prose && !is_text(&args.path) {
-        return Err(rejected(&args.path, &Rejection::Prose));
+        return Err(rejection_error(&args.path, &Rejection::Prose));
     }
     Ok(())
 }
@@ -276,7 +276,7 @@ fn is_text(path: &Path) -> bool {
 }
 
 /// Checks the signed files of the same skill.
-fn checked(
+fn check_signed_files(
     tree: Tree,
     before: &Submission,
     options: &PublishOptions,
@@ -285,7 +285,7 @@ fn checked(
 }
 
 /// The files with a signature by the key of the user.
-fn signed(path: &Path, submission: &Submission, name: &str) -> Result<Tree, CommandError> {
+fn sign_files(path: &Path, submission: &Submission, name: &str) -> Result<Tree, CommandError> {
     let keyring = Keyring::of_user()?;
     let key = AnyKey::named(&keyring, Some(name))?;
     let known = match &key {
@@ -295,13 +295,13 @@ fn signed(path: &Path, submission: &Submission, name: &str) -> Result<Tree, Comm
     let publisher = known.map(|trusted| trusted.publisher);
     let (skill, version) = submission.signed_as();
     let record = key.sign(&submission.tree, skill, version, publisher.as_deref())?;
-    submission.with_record(record).map_err(|rejection| rejected(path, &rejection))
+    submission.with_record(record).map_err(|rejection| rejection_error(path, &rejection))
 }
 
 /// The files of the skill at a path, and the name of its folder. The path is a folder, its SKILL.md, an
 /// archive, or another Markdown file.
 fn files(path: &Path) -> Result<(Option<String>, Tree), CommandError> {
-    let rejected = |rejection: Rejection| rejected(path, &rejection);
+    let rejected = |rejection: Rejection| rejection_error(path, &rejection);
     let unreadable = |error: std::io::Error| {
         CommandError::input(format!("{}: {error}", path.display()))
             .hint("name a skill's folder, an archive of one, or a Markdown file")
@@ -324,7 +324,7 @@ fn files(path: &Path) -> Result<(Option<String>, Tree), CommandError> {
     };
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let real = folder.canonicalize().map_err(unreadable)?;
-    must_have_no_secrets(&real)?;
+    check_no_secrets(&real)?;
     let tree =
         Tree::read(folder).map_err(|error| rejected(archive::ArchiveError::from(error).into()))?;
     let name = real.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -333,7 +333,7 @@ fn files(path: &Path) -> Result<(Option<String>, Tree), CommandError> {
 
 /// Refuses a folder that contains the home, the settings or the data of the user: published files cannot
 /// be removed.
-fn must_have_no_secrets(folder: &Path) -> Result<(), CommandError> {
+fn check_no_secrets(folder: &Path) -> Result<(), CommandError> {
     let real = |place: PathBuf| place.canonicalize().unwrap_or(place);
     let settings = config::user_folder().map(real);
     let data = real(Home::from_environment()?.data().to_owned());
@@ -348,7 +348,7 @@ fn must_have_no_secrets(folder: &Path) -> Result<(), CommandError> {
         .hint("move the skill into its own folder and publish that folder"))
 }
 
-fn rejected(path: &Path, rejection: &Rejection) -> CommandError {
+fn rejection_error(path: &Path, rejection: &Rejection) -> CommandError {
     let failed = CommandError::findings(format!("{}: {rejection}", path.display()))
         .named(rejection.code())
         .detail("api_code", rejection.api_code().into())
@@ -425,7 +425,11 @@ fn registry(args: &Args, request: &PublishRequest) -> Result<Client, CommandErro
 }
 
 /// Asks for confirmation, because a published version cannot be removed.
-fn agree(args: &Args, page: &Page<'_>, address: &str) -> Result<(), CommandError> {
+fn confirm_publish(
+    args: &Args,
+    page: &PublishReport<'_>,
+    address: &str,
+) -> Result<(), CommandError> {
     if args.yes {
         return Ok(());
     }

@@ -33,7 +33,7 @@ pub(super) enum Output {
 
 /// The envelope of the run, and the recorded permissions.
 #[derive(Debug, Serialize)]
-struct Recorded<'a> {
+struct RecordedRun<'a> {
     #[serde(flatten)]
     envelope: &'a Envelope,
     /// Permissions that this call used.
@@ -47,7 +47,7 @@ struct Recorded<'a> {
     declaration_lines: Option<&'a str>,
 }
 
-impl<'a> Recorded<'a> {
+impl<'a> RecordedRun<'a> {
     fn of(envelope: &'a Envelope) -> Self {
         Self { envelope, used: &[], permissions: None, declaration_lines: None }
     }
@@ -67,7 +67,8 @@ pub(super) fn run(
         return Err(RunError::from(refusal).into());
     }
     let noted = Noted::of(&plan, loaded_skill, context.home());
-    let finished = context.run_quietly(plan, |stream, bytes| context.pass_on(stream, bytes))?;
+    let finished =
+        context.run_quietly(plan, |stream, bytes| context.forward_output(stream, bytes))?;
     let used = smallest(&finished.outcome, &noted, loaded_skill, run_env);
     if !finished.envelope.success {
         output::note("the run failed, so no permissions were recorded");
@@ -78,28 +79,29 @@ pub(super) fn run(
             output::note(&format!("  {permission}"));
         }
         if context.is_json() {
-            output::json(&Recorded { used: &used, ..Recorded::of(&finished.envelope) })?;
+            output::json(&RecordedRun { used: &used, ..RecordedRun::of(&finished.envelope) })?;
             return Ok(ExitCode::from(exit_code(&finished.envelope)));
         }
         return context.print_failed(&finished);
     }
     let all = match &loaded_skill.folder {
-        Some(folder) => note(folder, &tool, &used)?,
+        Some(folder) => store_observed(folder, &tool, &used)?,
         None => used.clone(),
     };
     let lines = declaration_lines(reading, &all);
-    let declared = declared(reading, &all);
+    let declared = with_declared_permissions(reading, &all);
     let skill = declared.as_ref().map_or(&loaded_skill.skill, |(_, reading)| &reading.skill);
     // `all` leaves out permissions that others cover, so add all those of this call.
     let unsaid = unsaid(skill, &[&*all, &used].concat(), run_env);
-    let written =
-        (into == Output::File).then(|| put(declared.as_ref(), &loaded_skill.file)).transpose();
+    let written = (into == Output::File)
+        .then(|| write_skill(declared.as_ref(), &loaded_skill.file))
+        .transpose();
     if context.is_json() {
         // An error is printed as its own JSON document.
         written?;
         let (permissions, declaration_lines) = (Some(&*all), lines.as_deref());
         let envelope = &finished.envelope;
-        output::json(&Recorded { envelope, used: &used, permissions, declaration_lines })?;
+        output::json(&RecordedRun { envelope, used: &used, permissions, declaration_lines })?;
     } else {
         context.print(&finished)?;
         print(&tool, &used, lines.as_deref());
@@ -125,7 +127,11 @@ pub(super) fn run(
 }
 
 /// Adds the used permissions to the file in the skill's folder; returns those of all its tools.
-fn note(folder: &Path, tool: &str, used: &[Permission]) -> Result<Vec<Permission>, CommandError> {
+fn store_observed(
+    folder: &Path,
+    tool: &str,
+    used: &[Permission],
+) -> Result<Vec<Permission>, CommandError> {
     let path = folder.join(OBSERVED_FILE);
     let failed = |error: &dyn std::fmt::Display| {
         CommandError::input(format!("{} cannot be updated: {error}", path.display()))
@@ -173,7 +179,10 @@ fn print(tool: &str, used: &[Permission], declaration_lines: Option<&str>) {
 
 /// The text of the skill with these permissions, and its parsed form; `None` if its dialect has no field
 /// for them, or the text could not be parsed any more.
-fn declared(reading: &Reading, permissions: &[Permission]) -> Option<(String, Reading)> {
+fn with_declared_permissions(
+    reading: &Reading,
+    permissions: &[Permission],
+) -> Option<(String, Reading)> {
     let edits = declare(reading, permissions)?;
     let text = apply(reading.document.text(), &edits);
     let source = Source::from_bytes(text.clone().into_bytes()).ok()?;
@@ -182,7 +191,7 @@ fn declared(reading: &Reading, permissions: &[Permission]) -> Option<(String, Re
 }
 
 /// Writes the permissions into the file.
-fn put(declared: Option<&(String, Reading)>, file: &Path) -> Result<(), CommandError> {
+fn write_skill(declared: Option<&(String, Reading)>, file: &Path) -> Result<(), CommandError> {
     let Some((text, _)) = declared else {
         let message =
             format!("{} is unchanged: its format has no field for permissions", file.display());

@@ -62,7 +62,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CommandError> {
         .map_err(|error| CommandError::findings(format!("{}: {error}", loaded.path.display())))?;
     let how = if found.fetched.is_some() { Trust::Untrusted } else { Trust::User };
     // A skill that cannot run can still be rendered.
-    if let Ok(loaded_skill) = trust::load_skill(&loaded, how, &trust::believed()?) {
+    if let Ok(loaded_skill) = trust::load_skill(&loaded, how, &trust::trust_store_for_run()?) {
         trust::warn_of_text(loaded_skill.trust);
     }
     output::content(&prompt)?;

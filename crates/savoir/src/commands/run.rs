@@ -159,11 +159,11 @@ fn start(args: &Args) -> Result<ExitCode, CommandError> {
     let mut trust = if args.untrusted { Trust::Untrusted } else { Trust::User };
     if let Some(fetched) = fetched {
         trust = Trust::Untrusted;
-        let ready = fetched.ready(&trust::believed()?)?;
+        let ready = fetched.ready(&trust::trust_store_for_run()?)?;
         Consent::to_blocked(&args.allow_blocked).refuse_blocked(std::slice::from_ref(&ready))?;
-        output::print_to_stderr(&install_context::described(&ready));
+        output::print_to_stderr(&install_context::describe_skill(&ready));
     }
-    let loaded_skill = match trust::load_skill(&loaded, trust, &trust::believed()?) {
+    let loaded_skill = match trust::load_skill(&loaded, trust, &trust::trust_store_for_run()?) {
         Ok(loaded_skill) => loaded_skill,
         Err(error) => {
             if error.fault == Fault::Refused {
@@ -231,11 +231,11 @@ fn warn_not_recorded(error: &dyn std::fmt::Display) {
     output::note(&format!("the run could not be recorded: {error}"));
 }
 
-fn declined(skill: &str) -> CommandError {
+fn declined_error(skill: &str) -> CommandError {
     CommandError::refused(format!("{skill} was not run: you declined"))
 }
 
-fn not_agreed(fetched: &Fetched) -> CommandError {
+fn not_approved_error(fetched: &Fetched) -> CommandError {
     CommandError::refused(format!(
         "{} is not installed and needs confirmation, and there is no terminal to ask on",
         fetched.name
@@ -289,7 +289,7 @@ pub(super) struct RunContext<'a> {
 }
 
 /// Why a plan does not run.
-struct NotAgreed {
+struct NotApproved {
     verdict: &'static str,
     error: CommandError,
 }
@@ -342,7 +342,7 @@ impl RunContext<'_> {
         match plan(&call) {
             Ok(plan) if self.args.record => {
                 let output = if self.args.write { Output::File } else { Output::Print };
-                record::run(self, self.in_time(plan), run_env, extra, reading, output)
+                record::run(self, self.within_timeout(plan), run_env, extra, reading, output)
             }
             Ok(plan) => self.run_and_offer(&call, plan),
             Err(error) if error.code == "missing-parameter" => {
@@ -356,11 +356,11 @@ impl RunContext<'_> {
     fn agree_to_prompt(&self) -> Result<(), CommandError> {
         let Some(fetched) = self.fetched.filter(|_| !self.args.yes) else { return Ok(()) };
         if !ask::can_ask() {
-            return Err(not_agreed(fetched));
+            return Err(not_approved_error(fetched));
         }
         match ask::line("Send its text to the model? [y]es, [N]o: ", &ask::yes_or_no)? {
             Some(true) => Ok(()),
-            _ => Err(declined(&fetched.name)),
+            _ => Err(declined_error(&fetched.name)),
         }
     }
 
@@ -468,14 +468,15 @@ impl RunContext<'_> {
             if io::stdout().is_terminal() {
                 plan.print_at_once();
             }
-            let FailedRun { error, denials } = match self.run(self.in_time(plan)) {
+            let FailedRun { error, denials } = match self.run(self.within_timeout(plan)) {
                 Err(failed) => failed,
                 Ok(code) => return Ok(code),
             };
             let new: Vec<Denial> = denials.into_iter().filter(|one| !all.contains(one)).collect();
             let can_offer = !self.args.json && ask::is_interactive();
             // Without an answer, report how the tool failed.
-            let offered = if can_offer { self.offer(&new).unwrap_or_default() } else { None };
+            let offered =
+                if can_offer { self.offer_to_allow(&new).unwrap_or_default() } else { None };
             all.extend(new);
             let Some((answer, more)) = offered else { return Err(self.with_hints(error, &all)) };
             extra = extra.and(&more);
@@ -496,7 +497,7 @@ impl RunContext<'_> {
     }
 
     /// Offers to allow what was denied, except for risky permissions, and to run the tool again.
-    fn offer(
+    fn offer_to_allow(
         &self,
         denials: &[Denial],
     ) -> Result<Option<(ApprovalDuration, ExtraGrants)>, CommandError> {
@@ -543,7 +544,8 @@ impl RunContext<'_> {
         let empty = plan.starts_empty().then_some(
             "it cannot see the files in the current folder; to allow that: --allow-read .",
         );
-        let finished = self.run_quietly(plan, |stream, bytes| self.pass_on(stream, bytes))?;
+        let finished =
+            self.run_quietly(plan, |stream, bytes| self.forward_output(stream, bytes))?;
         let said = finished.record.command.iter().chain([&finished.envelope.output]);
         let said: Vec<&str> = said.map(String::as_str).collect();
         let written = &finished.outcome.files.written_in_vain;
@@ -582,7 +584,7 @@ impl RunContext<'_> {
     }
 
     /// Applies --timeout to a plan.
-    pub(super) fn in_time(&self, mut plan: RunPlan) -> RunPlan {
+    pub(super) fn within_timeout(&self, mut plan: RunPlan) -> RunPlan {
         if let Some(seconds) = self.args.timeout {
             plan.limit_time(seconds);
         }
@@ -684,7 +686,7 @@ impl RunContext<'_> {
     }
 
     /// Prints the output of a tool as it arrives, unless --json is set.
-    pub(super) fn pass_on(&self, stream: Stream, bytes: &[u8]) {
+    pub(super) fn forward_output(&self, stream: Stream, bytes: &[u8]) {
         if !self.args.json {
             screen::pass_on(stream == Stream::Stderr, bytes);
         }
@@ -723,7 +725,7 @@ impl RunContext<'_> {
                 self.is_approved_for_later.set(agreed == ApprovalDuration::Always);
                 Ok(self.session().record_approval(&question, agreed)?)
             }
-            Err(NotAgreed { verdict, error }) => {
+            Err(NotApproved { verdict, error }) => {
                 self.session().record_rejection(plan, verdict, "not-approved", &error.to_string());
                 Err(error)
             }
@@ -740,9 +742,9 @@ impl RunContext<'_> {
     fn answer(
         &self,
         question: &ApprovalQuestion,
-    ) -> Result<Result<ApprovalDuration, NotAgreed>, CommandError> {
+    ) -> Result<Result<ApprovalDuration, NotApproved>, CommandError> {
         let ApprovalQuestion { request, reasons, warnings } = question;
-        let refused = |error| Ok(Err(NotAgreed { verdict: "refused", error }));
+        let refused = |error| Ok(Err(NotApproved { verdict: "refused", error }));
         // A question shows the banner itself.
         if !ask::can_ask() || self.args.yes || self.args.approve.is_some() {
             trust::show_banner(request.trust);
@@ -770,8 +772,8 @@ impl RunContext<'_> {
         }
         if !ask::can_ask() {
             return refused(match self.fetched {
-                Some(fetched) => not_agreed(fetched),
-                None => self.nobody(request, &fingerprint, reasons),
+                Some(fetched) => not_approved_error(fetched),
+                None => self.print_request_without_terminal(request, &fingerprint, reasons),
             });
         }
         let is_once = self.args.record || self.fetched.is_some() || self.asks_again();
@@ -782,11 +784,13 @@ impl RunContext<'_> {
         Ok(match ask::ask(page, choices)? {
             Answer::Once => Ok(ApprovalDuration::Once),
             Answer::Always => Ok(ApprovalDuration::Always),
-            Answer::No => Err(NotAgreed { verdict: "declined", error: declined(&request.skill) }),
+            Answer::No => {
+                Err(NotApproved { verdict: "declined", error: declined_error(&request.skill) })
+            }
         })
     }
 
-    fn nobody(
+    fn print_request_without_terminal(
         &self,
         request: &Request,
         fingerprint: &Fingerprint,

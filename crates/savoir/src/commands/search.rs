@@ -89,35 +89,35 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let registries = args.remote.all(offline::network(args.offline))?;
     // --registry searches only that registry.
     let most = if args.remote.registry.is_some() { 1 } else { usize::MAX };
-    let asked: Vec<(String, Client)> = registries
+    let queried: Vec<(String, Client)> = registries
         .titled()
         .take(most)
         .map(|(name, client)| {
             (name.map_or_else(|| client.address(), str::to_owned), client.clone())
         })
         .collect();
-    if asked.is_empty() {
+    if queried.is_empty() {
         args.remote.client()?;
     }
     let answers = runtime::block_on(async {
-        let answers = asked.iter().map(|(_, client)| ask(args, &registries, client));
+        let answers = queried.iter().map(|(_, client)| ask(args, &registries, client));
         Ok(join_all(answers).await)
     })?;
     let (mut hits, mut unreachable) = (Vec::new(), Vec::new());
-    for ((title, client), answer) in asked.iter().zip(answers) {
+    for ((title, client), answer) in queried.iter().zip(answers) {
         match answer {
             Ok(found) => hits.extend(
-                own(args, &registries, client, found)
+                own_results(args, &registries, client, found)
                     .map(|summary| Hit { registry: title.clone(), summary }),
             ),
             Err(error) => unreachable.push(UnreachableRegistry { registry: title.clone(), error }),
         }
     }
-    if unreachable.len() == asked.len() {
-        return Err(nobody(unreachable));
+    if unreachable.len() == queried.len() {
+        return Err(no_registry_error(unreachable));
     }
     hits.truncate(args.limit as usize);
-    print(args, &hits, &unreachable, asked.len())
+    print(args, &hits, &unreachable, queried.len())
 }
 
 /// The namespaces that a registry is limited to. --registry has no such limit.
@@ -141,7 +141,7 @@ async fn ask(
         let items = client.list(&args.listing(args.limit)).await?.items;
         return Ok(args.newest(items));
     }
-    client.search_for(&args.words(), Some(args.limit)).await
+    client.search_for(&args.query_text(), Some(args.limit)).await
 }
 
 /// Searches for skills of some namespaces. A registry that cannot filter by namespace returns others as
@@ -155,7 +155,7 @@ async fn ask_within(
     let alone: Vec<String> = namespaces.iter().map(|name| format!("_/{name}")).collect();
     if !args.is_listing() {
         let all: Vec<String> = namespaces.iter().cloned().chain(alone).collect();
-        return client.search_within(&args.words(), Some(MAX_RESULTS), &all).await;
+        return client.search_within(&args.query_text(), Some(MAX_RESULTS), &all).await;
     }
     let listed = namespaces.iter().map(|namespace| list_of(args, client, namespace));
     let listed: Vec<_> = stream::iter(listed).buffered(MAX_ASKED_AT_ONCE).collect().await;
@@ -164,7 +164,7 @@ async fn ask_within(
         items.extend(some?);
     }
     // Lists do not contain these, and a registry with lists may have no search.
-    if let Ok(found) = client.search_within(&args.words(), Some(MAX_RESULTS), &alone).await {
+    if let Ok(found) = client.search_within(&args.query_text(), Some(MAX_RESULTS), &alone).await {
         items.extend(found.items);
     }
     let mut known = HashSet::new();
@@ -206,11 +206,11 @@ impl Args {
     /// Sorts by date, newest first: some registries always sort by name.
     fn newest(&self, mut items: Vec<Summary>) -> Found {
         items.sort_by(|one, other| other.updated_at.cmp(&one.updated_at));
-        Found { query: self.words(), items, total: None }
+        Found { query: self.query_text(), items, total: None }
     }
 
     /// The query as it is sent to registries.
-    fn words(&self) -> String {
+    fn query_text(&self) -> String {
         let mut words = self.query.clone();
         let mut filter = |key: &str, value: &str| {
             let value = value.replace('"', " ");
@@ -232,7 +232,7 @@ impl Args {
 
 /// The results of a registry, without skills that belong to another registry or, if it is limited to some
 /// namespaces, to other namespaces.
-fn own<'a>(
+fn own_results<'a>(
     args: &Args,
     registries: &'a Registries,
     client: &'a Client,
@@ -245,7 +245,7 @@ fn own<'a>(
     })
 }
 
-fn nobody(mut unreachable: Vec<UnreachableRegistry>) -> CommandError {
+fn no_registry_error(mut unreachable: Vec<UnreachableRegistry>) -> CommandError {
     if unreachable.len() == 1 {
         return unreachable.remove(0).error.into();
     }
@@ -259,7 +259,7 @@ fn print(
     args: &Args,
     hits: &[Hit],
     unreachable: &[UnreachableRegistry],
-    asked: usize,
+    queried: usize,
 ) -> Result<ExitCode, CommandError> {
     if args.json {
         let problems = unreachable.iter().map(|one| {
@@ -267,7 +267,7 @@ fn print(
             json!({ "registry": one.registry, "code": code, "message": message })
         });
         output::json(&json!({
-            "query": args.words(),
+            "query": args.query_text(),
             "items": hits.iter().map(as_json).collect::<Vec<_>>(),
             "problems": problems.collect::<Vec<_>>(),
         }))?;
@@ -281,7 +281,11 @@ fn print(
         return Ok(ExitCode::SUCCESS);
     }
     let wide = output::width().unwrap_or(DEFAULT_WIDTH);
-    output::text(&if asked > 1 { with_registries(hits, wide) } else { alone(hits, wide) })?;
+    output::text(&if queried > 1 {
+        with_registries(hits, wide)
+    } else {
+        table_of_one_registry(hits, wide)
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -303,15 +307,15 @@ fn row(hit: &Hit) -> Row<'_> {
         output::cell(summary.latest_version.as_deref().unwrap_or("-")),
         summary.security_tier.as_str().into(),
         output::cell(&description.join(" ")).into_owned().into(),
-        cut(&output::cell(&summary.tags.join(", ")), MAX_TAGS_WIDTH).into_owned().into(),
+        truncate(&output::cell(&summary.tags.join(", ")), MAX_TAGS_WIDTH).into_owned().into(),
     ]
 }
 
-fn alone(hits: &[Hit], wide: usize) -> String {
+fn table_of_one_registry(hits: &[Hit], wide: usize) -> String {
     let mut rows: Vec<Row<'_>> = hits.iter().map(row).collect();
-    let room = room(wide, &rows, 0);
+    let room = description_width(wide, &rows, 0);
     for row in &mut rows {
-        row[3] = cut(&row[3], room).into_owned().into();
+        row[3] = truncate(&row[3], room).into_owned().into();
     }
     output::table(["NAME", "VERSION", "TIER", "DESCRIPTION", "TAGS"], &rows)
 }
@@ -319,12 +323,12 @@ fn alone(hits: &[Hit], wide: usize) -> String {
 fn with_registries(hits: &[Hit], wide: usize) -> String {
     let rows: Vec<Row<'_>> = hits.iter().map(row).collect();
     let registry = hits.iter().map(|hit| hit.registry.chars().count()).max().unwrap_or(0).max(8);
-    let room = room(wide, &rows, registry + 2);
+    let room = description_width(wide, &rows, registry + 2);
     let rows: Vec<[Cow<'_, str>; 6]> = rows
         .into_iter()
         .zip(hits)
         .map(|([name, version, tier, description, tags], hit)| {
-            let description = cut(&description, room).into_owned().into();
+            let description = truncate(&description, room).into_owned().into();
             [name, version, tier, output::cell(&hit.registry), description, tags]
         })
         .collect();
@@ -332,7 +336,7 @@ fn with_registries(hits: &[Hit], wide: usize) -> String {
 }
 
 /// How many columns are left for descriptions.
-fn room(wide: usize, rows: &[Row<'_>], more: usize) -> usize {
+fn description_width(wide: usize, rows: &[Row<'_>], more: usize) -> usize {
     let head = ["NAME", "VERSION", "TIER", "", "TAGS"];
     let widest = |at: usize| {
         let cells = rows.iter().map(|row| row[at].chars().count());
@@ -343,12 +347,12 @@ fn room(wide: usize, rows: &[Row<'_>], more: usize) -> usize {
 }
 
 /// Shortens a text to a number of columns.
-fn cut(text: &str, most: usize) -> Cow<'_, str> {
+fn truncate(text: &str, most: usize) -> Cow<'_, str> {
     if text.char_indices().nth(most).is_none() {
         return Cow::Borrowed(text);
     }
-    let kept: String = text.chars().take(most.saturating_sub(1)).collect();
-    Cow::Owned(format!("{}…", kept.trim_end()))
+    let shortened: String = text.chars().take(most.saturating_sub(1)).collect();
+    Cow::Owned(format!("{}…", shortened.trim_end()))
 }
 
 #[cfg(test)]
@@ -356,7 +360,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn filters_are_words_of_the_question() {
+    fn filters_become_part_of_the_query() {
         let args = Args {
             query: vec!["fill".into(), "forms".into()],
             tag: vec!["pdf".into(), "two words".into()],
@@ -368,14 +372,14 @@ mod tests {
             json: false,
         };
         let expected = "fill forms tag:pdf tag:\"two words\" author:\"Ada  L \" tier:verified";
-        assert_eq!(args.words(), expected);
+        assert_eq!(args.query_text(), expected);
     }
 
     #[test]
     fn texts_are_cut_where_they_are_too_long() {
-        assert_eq!(cut("short", 5), "short");
-        assert_eq!(cut("a longer text", 9), "a longer…");
-        assert_eq!(cut("äöüäöü", 4), "äöü…");
-        assert_eq!(cut("abc", 0), "…");
+        assert_eq!(truncate("short", 5), "short");
+        assert_eq!(truncate("a longer text", 9), "a longer…");
+        assert_eq!(truncate("äöüäöü", 4), "äöü…");
+        assert_eq!(truncate("abc", 0), "…");
     }
 }

@@ -101,11 +101,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 fn set(args: &Set, secrets: &Secrets) -> Result<ExitCode, CommandError> {
     let Which { name, skill } = &args.which;
     check_name(name)?;
-    let skill = skill.as_deref().map(installed).transpose()?;
+    let skill = skill.as_deref().map(approved_path).transpose()?;
     let value = value()?;
     let place = secrets.set(StoredSecret::new(name, skill.as_deref(), value))?;
     if args.json {
-        let place = word(place);
+        let place = storage_name(place);
         return print(&json!({ "name": name, "skill": skill, "stored": true, "in": place }));
     }
     let place = match place {
@@ -145,7 +145,7 @@ fn list(args: &List, secrets: &Secrets) -> Result<ExitCode, CommandError> {
     if args.json {
         let shown = found.iter().map(|secret| {
             let StoredSecret { name, skill, stored_at, .. } = secret;
-            let place = word(secret.place());
+            let place = storage_name(secret.place());
             json!({ "name": name, "skill": skill, "stored_at": stored_at, "in": place })
         });
         return print(&json!({ "secrets": shown.collect::<Vec<_>>() }));
@@ -155,7 +155,7 @@ fn list(args: &List, secrets: &Secrets) -> Result<ExitCode, CommandError> {
     for secret in &found {
         let StoredSecret { name, skill, stored_at, .. } = secret;
         let day = stored_at.get(..10).unwrap_or(stored_at);
-        let place = word(secret.place());
+        let place = storage_name(secret.place());
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{name:width$}  {day}  {place:7}  {}", receiver(skill.as_deref()));
     }
@@ -170,7 +170,7 @@ fn remove(args: &Remove, secrets: &Secrets) -> Result<ExitCode, CommandError> {
     let Which { name, skill } = &args.which;
     // The skill may have been removed already.
     let skill = skill.as_deref().map(|text| {
-        installed(text)
+        approved_path(text)
             .unwrap_or_else(|_| std::path::absolute(text).unwrap_or_else(|_| text.into()))
     });
     if !secrets.remove(name, skill.as_deref())? {
@@ -202,7 +202,7 @@ fn check_name(name: &str) -> Result<(), CommandError> {
 }
 
 /// The folder or file for which approvals are stored.
-fn installed(text: &str) -> Result<PathBuf, CommandError> {
+fn approved_path(text: &str) -> Result<PathBuf, CommandError> {
     let SkillTarget { skill, tool } = lookup::target(text)?;
     if skill.fetched.is_some() || tool.is_some() {
         return Err(CommandError::input(format!("`{}` is not an installed skill", shown(text)))
@@ -214,7 +214,7 @@ fn installed(text: &str) -> Result<PathBuf, CommandError> {
     path.canonicalize().map_err(|error| CommandError::input(format!("{}: {error}", path.display())))
 }
 
-fn word(place: Place) -> &'static str {
+fn storage_name(place: Place) -> &'static str {
     match place {
         Place::Keyring => "keyring",
         Place::File => "file",

@@ -169,7 +169,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     require_urls(&settings)?;
     let place = StorageLocation::new(&settings, &Home::from_environment()?)?;
     require_folder(&settings, &place)?;
-    let models = models::models(&config)?;
+    let models = models::configured_models(&config)?;
     log::start(settings.log.unwrap_or_default(), settings.log_level.unwrap_or_default())?;
     if settings.registry_redirect == Some(true) && place.has_folder() {
         tracing::warn!(
@@ -224,7 +224,7 @@ async fn serve(
     // A port in use must be an error before anything is created.
     let (listener, address) = listen(settings.address.as_deref().unwrap_or(ADDRESS)).await?;
     let (database, storage) = place.open().await?;
-    examples::shelve(&database, &storage).await?;
+    examples::install_examples(&database, &storage).await?;
     let config = server_config(&settings, address, &place)?;
     raise_open_files();
     let greeting = Greeting {
@@ -245,7 +245,7 @@ async fn serve(
         indexing.abort();
         outcome
     };
-    let served = async { tokio::join!(served, greeting.say(&app, &storage)).0 };
+    let served = async { tokio::join!(served, greeting.print_greeting(&app, &storage)).0 };
     tokio::select! {
         outcome = served => {
             outcome.map_err(|error| {

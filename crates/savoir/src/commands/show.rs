@@ -51,7 +51,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 fn as_json(loaded: &Loaded) -> Result<Value, CommandError> {
     let reading = &loaded.reading;
     let detection = &reading.detection;
-    let also = dialect::also(&reading.document, loaded.folder.as_ref(), detection.dialect);
+    let also =
+        dialect::other_valid_dialects(&reading.document, loaded.folder.as_ref(), detection.dialect);
     let mut map = Map::new();
     map.insert("path".into(), json!(loaded.path.to_string_lossy()));
     map.insert("dialect".into(), json!(detection.dialect));
@@ -83,7 +84,8 @@ fn page(loaded: &Loaded) -> String {
     page.field("name", &skill.name);
     page.field("version", skill.version.as_deref().unwrap_or_default());
     page.field("dialect", &format!("{} ({}{sure})", detection.dialect, detection.why));
-    let also = dialect::also(&reading.document, loaded.folder.as_ref(), detection.dialect);
+    let also =
+        dialect::other_valid_dialects(&reading.document, loaded.folder.as_ref(), detection.dialect);
     page.list("also valid as", also.iter().map(ToString::to_string));
     page.field("description", &skill.description);
     page.field("when to use", skill.when_to_use.as_deref().unwrap_or_default());

@@ -152,8 +152,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
             work.with_own(&key_name, &key, args)?
         }
     };
-    let signed = work.proven(&made)?;
-    put(&signed_folder.folder, &made)?;
+    let signed = work.verify_new_signature(&made)?;
+    write_signature(&signed_folder.folder, &made)?;
     work.report(args, &made, &signed)
 }
 
@@ -162,7 +162,7 @@ pub(super) fn own_key(
     keyring: &Keyring,
     name: Option<&str>,
 ) -> Result<(String, SigningKey), CommandError> {
-    let store = keyring.own();
+    let store = keyring.own_keys();
     if let Some(name) = name {
         return Ok((name.to_owned(), store.load(name)?));
     }
@@ -192,7 +192,7 @@ impl AnyKey {
     pub(super) fn named(keyring: &Keyring, name: Option<&str>) -> Result<Self, CommandError> {
         let path = name.map(Path::new).filter(|path| path.is_file());
         if let (Some(path), Some(text)) = (path, name)
-            && (text.contains('/') || keyring.own().list()?.iter().all(|own| own.name != text))
+            && (text.contains('/') || keyring.own_keys().list()?.iter().all(|own| own.name != text))
         {
             return Ok(Self::Ssh(path.to_owned()));
         }
@@ -214,10 +214,11 @@ impl AnyKey {
             }
             Self::Ssh(path) => {
                 let record = trust::unsigned(tree, name, version);
-                let wrong = |error: SignatureError| CommandError::findings(error);
-                let bytes = trust::signed_bytes(&record).map_err(wrong)?;
+                let as_findings = |error: SignatureError| CommandError::findings(error);
+                let bytes = trust::signed_bytes(&record).map_err(as_findings)?;
                 let signature = ssh::sign(path, &bytes).map_err(ssh_failed)?;
-                trust::countersign(&record, FurtherSignature::SshSig(signature)).map_err(wrong)
+                trust::countersign(&record, FurtherSignature::SshSig(signature))
+                    .map_err(as_findings)
             }
         }
     }
@@ -292,12 +293,12 @@ impl SigningJob<'_> {
 
     /// The bytes that other programs sign.
     fn message(&self) -> Result<Vec<u8>, CommandError> {
-        trust::signed_bytes(&self.base().1).map_err(|error| self.wrong(&error))
+        trust::signed_bytes(&self.base().1).map_err(|error| self.record_error(&error))
     }
 
     fn with_ssh(&self, signature: String) -> Result<NewSignature, CommandError> {
         let (file, base) = self.base();
-        let bytes = self.added(&base, FurtherSignature::SshSig(signature))?;
+        let bytes = self.add_signature(&base, FurtherSignature::SshSig(signature))?;
         let key_id = signers(&bytes).pop().unwrap_or_default();
         // A second signature of the same key adds nothing.
         let bytes = if signers(&base).contains(&key_id) { base } else { bytes };
@@ -330,7 +331,7 @@ impl SigningJob<'_> {
         let bytes = if signers(&base).contains(&key_id) {
             base
         } else {
-            self.added(&base, FurtherSignature::Oms(bundle))?
+            self.add_signature(&base, FurtherSignature::Oms(bundle))?
         };
         Ok(NewSignature { file, bytes, kind, key_id, publisher })
     }
@@ -339,11 +340,15 @@ impl SigningJob<'_> {
         args.replace || matches!(self.before, ExistingSignatures::Stale(_))
     }
 
-    fn added(&self, record: &[u8], further: FurtherSignature) -> Result<Vec<u8>, CommandError> {
-        trust::countersign(record, further).map_err(|error| self.wrong(&error))
+    fn add_signature(
+        &self,
+        record: &[u8],
+        further: FurtherSignature,
+    ) -> Result<Vec<u8>, CommandError> {
+        trust::countersign(record, further).map_err(|error| self.record_error(&error))
     }
 
-    fn wrong(&self, error: &SignatureError) -> CommandError {
+    fn record_error(&self, error: &SignatureError) -> CommandError {
         let folder = self.signed_folder.folder.display();
         let failed = match error {
             SignatureError::Revoked { .. } => CommandError::refused(format!("{folder}: {error}")),
@@ -355,7 +360,7 @@ impl SigningJob<'_> {
     }
 
     /// The skill with its new signature, verified as others will verify it.
-    fn proven(&self, made: &NewSignature) -> Result<Tree, CommandError> {
+    fn verify_new_signature(&self, made: &NewSignature) -> Result<Tree, CommandError> {
         let mut signed = Tree::default();
         let others = self.signed_folder.tree.files().filter(|(path, _)| *path != made.file);
         let others = others.map(|(path, file)| (path.to_owned(), file.clone()));
@@ -367,7 +372,7 @@ impl SigningJob<'_> {
         }
         match trust::verify(&signed, self.name, self.version, &self.store) {
             Ok(_) => Ok(signed),
-            Err(error) => Err(self.wrong(&error).hint(format!(
+            Err(error) => Err(self.record_error(&error).hint(format!(
                 "nothing was written; first remove files with signatures that are no longer valid, \
                  such as {OMS_BUNDLE_FILE} and {PGP_SIGNATURE_FILE}"
             ))),
@@ -383,7 +388,7 @@ impl SigningJob<'_> {
         let permissions = &self.signed_folder.loaded.reading.skill.permissions;
         let replaced = match &self.before {
             // The hint is not needed: the skill was just signed.
-            ExistingSignatures::Stale(error) => Some(without_way_out(&error.to_string())),
+            ExistingSignatures::Stale(error) => Some(without_hint(&error.to_string())),
             ExistingSignatures::Good => None,
         };
         let file = self.signed_folder.folder.join(made.file);
@@ -417,7 +422,7 @@ impl SigningJob<'_> {
     }
 }
 
-fn without_way_out(message: &str) -> String {
+fn without_hint(message: &str) -> String {
     message.rsplit_once("; ").map_or(message, |(what, _)| what).to_owned()
 }
 
@@ -454,7 +459,7 @@ fn ssh_failed(error: SshError) -> CommandError {
 }
 
 /// Writes the signature into the skill's folder.
-fn put(folder: &Path, made: &NewSignature) -> Result<(), CommandError> {
+fn write_signature(folder: &Path, made: &NewSignature) -> Result<(), CommandError> {
     let path = folder.join(made.file);
     let failed = |why: &dyn std::fmt::Display| {
         CommandError::input(format!("{} cannot be written: {why}", path.display()))

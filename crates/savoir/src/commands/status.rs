@@ -18,7 +18,9 @@ use serde_json::{Value, json};
 use crate::{
     copies::group_copies,
     error::CommandError,
-    installed::{ExaminedSkill, Installed, Json, Selection, few, in_parallel, state},
+    installed::{
+        ExaminedSkill, Installed, InstalledSkillJson, Selection, in_parallel, limit_names, state,
+    },
     output,
 };
 
@@ -153,7 +155,10 @@ impl<'a> Status<'a> {
     }
 
     fn json(&self) -> Value {
-        let skills = self.examined.iter().map(|examined| Json::examined(examined, self.installed));
+        let skills = self
+            .examined
+            .iter()
+            .map(|examined| InstalledSkillJson::examined(examined, self.installed));
         json!({
             "summary": self.summary(),
             "skills": skills.collect::<Vec<_>>(),
@@ -246,7 +251,7 @@ impl<'a> Status<'a> {
 
     fn clash(&self, clashing: &Clashing<'_>) -> String {
         let clash = &clashing.clash;
-        let agents = few(self.used(clashing).iter().map(|agent| agent.id));
+        let agents = limit_names(self.used(clashing).iter().map(|agent| agent.id));
         let same = match clashing.identical {
             Some(true) => "the same files",
             Some(false) => "different files",

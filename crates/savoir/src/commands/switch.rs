@@ -15,7 +15,10 @@ use savoir_package::{
 use serde_json::{Value, json};
 
 use crate::{
-    agent_settings::{Disabled, SettingsScope, Skill, Switch, must_be, put, read, refuse_link_out},
+    agent_settings::{
+        DisableSetting, DisabledInSavoir, SettingsScope, Skill, check_link_stays_inside, must_be,
+        put, read,
+    },
     error::CommandError,
     install_context::agent,
     installed::Installed,
@@ -128,7 +131,7 @@ fn run(args: &Args, wanted: DesiredState) -> Result<ExitCode, CommandError> {
         return Err(no_setting(name, agent));
     }
     let home = Home::from_environment()?;
-    let mut own = Disabled::read(&home)?;
+    let mut own = DisabledInSavoir::read(&home)?;
     let project = args.project.then(|| installed.project()).flatten();
     let mut changed_own = Vec::new();
     for name in args.names.iter().filter(|_| args.agent.is_empty()) {
@@ -189,7 +192,7 @@ impl SwitchJob<'_> {
             return self.args.agent.clone();
         }
         let has_rule = |agent: &Agent| {
-            let rules = Switch::of(agent);
+            let rules = DisableSetting::of(agent);
             let rules = rules.map(|switch| switch.rules(self.installed.home(), self.project()));
             rules.is_some_and(|rules| rules.has(name, folders(entries, agent).into_iter()))
         };
@@ -210,16 +213,16 @@ impl SwitchJob<'_> {
         entries: &[&LedgerEntry],
         earlier: &[Edit],
     ) -> Result<Option<Edit>, CommandError> {
-        let Some(switch) = Switch::of(agent) else { return Ok(None) };
+        let Some(switch) = DisableSetting::of(agent) else { return Ok(None) };
         let home = self.installed.home();
         let scope = if self.args.project { SettingsScope::Project } else { SettingsScope::User };
         let file = switch.file(scope, home, self.project());
         if let (SettingsScope::Project, Some(file)) = (scope, &file) {
-            refuse_link_out(self.project(), file)?;
+            check_link_stays_inside(self.project(), file)?;
         }
         // Codex has only settings of the user, which list skills by folder.
         let file = file.or_else(|| match switch {
-            Switch::Codex => switch.file(SettingsScope::User, home, self.project()),
+            DisableSetting::Codex => switch.file(SettingsScope::User, home, self.project()),
             _ => None,
         });
         let Some(file) = file else { return Ok(None) };
@@ -234,7 +237,7 @@ impl SwitchJob<'_> {
             DesiredState::Disabled => switch.disable(text, skill),
             DesiredState::Enabled => switch.enable(text, skill),
         };
-        let after = after.map_err(|wrong| wrong.within(&file))?;
+        let after = after.map_err(|wrong| wrong.in_file(&file))?;
         Ok(Some(Edit { skill: name.to_owned(), agent, file, before, after }))
     }
 }
@@ -249,7 +252,7 @@ fn no_setting(name: &str, agent: &Agent) -> CommandError {
     CommandError::input(format!("{} has no setting that disables a skill", agent.title))
         .named("no-setting")
         .hint(format!("remove it from that agent: savoir remove {name} --agent {}", agent.id))
-        .hint(format!("agents with such a setting: {}", Switch::AGENTS.join(", ")))
+        .hint(format!("agents with such a setting: {}", DisableSetting::AGENTS.join(", ")))
 }
 
 fn report(

@@ -95,7 +95,7 @@ pub(super) fn sync(
         let (plan, done) = install_missing(context, request, &missing, &state, output)?;
         if !done {
             Report { json: output.json, done }.print(context, &[&plan], Map::new())?;
-            return not_agreed(output.dry_run);
+            return declined_result(output.dry_run);
         }
         plans_done.push(plan);
     }
@@ -151,7 +151,7 @@ fn install_missing(
 }
 
 /// The result of a command that changed nothing.
-pub(super) fn not_agreed(dry_run: bool) -> Result<ExitCode, CommandError> {
+pub(super) fn declined_result(dry_run: bool) -> Result<ExitCode, CommandError> {
     if dry_run {
         return Ok(ExitCode::SUCCESS);
     }
@@ -198,27 +198,30 @@ fn plan(
     };
     let plan = context.skill_set.sync(edits, &mut again)?;
     // Fetched skills were just checked; stored ones may have been taken down since.
-    let kept: BTreeSet<String> =
+    let stored_names: BTreeSet<String> =
         plan.written_skills().into_iter().filter(|name| !new.contains(name)).collect();
-    reinstalled.extend(kept.iter().cloned());
+    reinstalled.extend(stored_names.iter().cloned());
     context.must_be_given(&state, reinstalled, request.ask)?;
     context.done();
     if !request.only_looks {
         context.refuse_blocked(request.consent, &ready)?;
-        context.refuse_blocked(request.consent, &kept_blocked(context, &state, &kept)?)?;
+        context.refuse_blocked(
+            request.consent,
+            &stored_blocked_skills(context, &state, &stored_names)?,
+        )?;
         for one in &ready {
             // Files that came with a clone were not fetched, whatever source the lock names.
             let source = new.contains(&one.summary.name).then_some(&one.source);
             context.check_policy_from(one, source)?;
         }
-        refuse_forbidden_kept(context, &state)?;
+        check_stored_against_policy(context, &state)?;
     }
     Ok(plan)
 }
 
 /// The skills in the store that the scan blocked. The user may have allowed them in another project or
 /// under another name only.
-fn kept_blocked(
+fn stored_blocked_skills(
     context: &InstallContext,
     state: &State,
     names: &BTreeSet<String>,
@@ -235,7 +238,10 @@ fn kept_blocked(
 }
 
 /// Refuses skills in the store that a policy forbids.
-fn refuse_forbidden_kept(context: &InstallContext, state: &State) -> Result<(), CommandError> {
+fn check_stored_against_policy(
+    context: &InstallContext,
+    state: &State,
+) -> Result<(), CommandError> {
     if context.policy.is_empty() {
         return Ok(());
     }

@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         return Err(unknown);
     }
     let paths: Vec<PathBuf> = all.iter().map(|(found, _)| found.to_path_buf()).collect();
-    let found = Found::below(&paths);
+    let found = FoundTools::find_below(&paths);
     if let (true, true, [problem]) =
         (found.skills.is_empty(), found.unreadable, found.problems.as_slice())
     {
@@ -122,13 +122,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 const MAX_SCRIPTS: usize = 20;
 
 /// Scripts of a skill without tools.
-struct Scripts {
+struct SkillScripts {
     skill: String,
     /// Arguments of `savoir run`.
     targets: Vec<String>,
 }
 
-impl Scripts {
+impl SkillScripts {
     fn of(skill: &Skill, path: &Path) -> Option<Self> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
@@ -142,21 +142,21 @@ impl Scripts {
 
 /// The skills below some paths, sorted by name, and why some were skipped.
 #[derive(Default)]
-struct Found {
+struct FoundTools {
     skills: Vec<Skill>,
     /// Of the skills without tools.
-    scripts: Vec<Scripts>,
+    scripts: Vec<SkillScripts>,
     problems: Vec<String>,
     /// A path from the command line does not exist, or has no skill.
     unreadable: bool,
 }
 
-impl Found {
-    fn below(paths: &[PathBuf]) -> Self {
+impl FoundTools {
+    fn find_below(paths: &[PathBuf]) -> Self {
         let mut found = Self::default();
         let mut places: BTreeMap<String, PathBuf> = BTreeMap::new();
         discover::walk(paths, &mut |candidate| {
-            found.take(candidate, &mut places);
+            found.add_candidate(candidate, &mut places);
             true
         });
         found.skills.sort_by(|a, b| a.name.cmp(&b.name));
@@ -164,7 +164,7 @@ impl Found {
         found
     }
 
-    fn take(&mut self, candidate: Candidate, places: &mut BTreeMap<String, PathBuf>) {
+    fn add_candidate(&mut self, candidate: Candidate, places: &mut BTreeMap<String, PathBuf>) {
         let (path, folder, root, named) = match candidate {
             Candidate::Skill { path, folder, root, named } => (path, folder, root, named),
             Candidate::Unreadable { path, problem } => return self.missing(&path, &problem),
@@ -179,26 +179,26 @@ impl Found {
         };
         let reading = match load::source(&path, origin) {
             Ok(source) => read(source, folder.as_ref()),
-            Err(problem) => return self.leave_out(&path, &problem.message),
+            Err(problem) => return self.skip(&path, &problem.message),
         };
         if !reading.is_usable() {
             let message = reading.error().map_or("it cannot be used", |error| &error.message);
             let message = message.to_owned();
-            return self.leave_out(&path, &message);
+            return self.skip(&path, &message);
         }
         let skill = with_tools_of_original(&reading, folder.as_ref()).unwrap_or(reading.skill);
         // Skills without tools may share a name.
         if skill.tools.is_empty() {
-            self.scripts.extend(Scripts::of(&skill, &path));
+            self.scripts.extend(SkillScripts::of(&skill, &path));
             self.skills.push(skill);
             return;
         }
         match places.get(&skill.name) {
             // The same folder may be below two of the paths.
-            Some(first) if same(first, &path) => {}
+            Some(first) if is_same_file(first, &path) => {}
             Some(first) => {
                 let first = first.display();
-                self.leave_out(&path, &format!("{first} also has the name `{}`", skill.name));
+                self.skip(&path, &format!("{first} also has the name `{}`", skill.name));
             }
             None => {
                 places.insert(skill.name.clone(), path);
@@ -207,7 +207,7 @@ impl Found {
         }
     }
 
-    fn leave_out(&mut self, path: &Path, why: &str) {
+    fn skip(&mut self, path: &Path, why: &str) {
         self.problems.push(format!("skipped {}: {why}", path.display()));
     }
 
@@ -217,12 +217,12 @@ impl Found {
     }
 }
 
-fn same(a: &Path, b: &Path) -> bool {
+fn is_same_file(a: &Path, b: &Path) -> bool {
     matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }
 
 /// The tools with their parameters and descriptions, and the scripts of skills without tools.
-fn page(manifest: &Manifest, scripts: &[Scripts]) -> String {
+fn page(manifest: &Manifest, scripts: &[SkillScripts]) -> String {
     let mut page = String::new();
     let mut skill = "";
     for entry in manifest.entries() {
@@ -243,7 +243,7 @@ fn page(manifest: &Manifest, scripts: &[Scripts]) -> String {
             let _ = writeln!(page, "      {line}");
         }
     }
-    for Scripts { skill, targets } in scripts {
+    for SkillScripts { skill, targets } in scripts {
         let gap = if page.is_empty() { "" } else { "\n" };
         let _ = writeln!(page, "{gap}{skill}\n  no tools; run its scripts:");
         for target in targets.iter().take(MAX_SCRIPTS) {

@@ -131,7 +131,7 @@ fn key(source: &str, args: &Add) -> Result<Option<Trust>, CommandError> {
     }
     let (mut text, mut publisher) = (named.unwrap_or(source).to_owned(), args.publisher.clone());
     if keys::is_key_id(&text) {
-        let own = Keyring::of_user()?.own().list()?;
+        let own = Keyring::of_user()?.own_keys().list()?;
         let own = own.into_iter().find(|own| own.key.key_id().eq_ignore_ascii_case(&text));
         let own = own.ok_or_else(|| only_an_id(&text))?;
         (text, publisher) = (own.key.to_text(), publisher.or(Some(own.name)));
@@ -169,12 +169,12 @@ fn rule(text: &str, remote: &Remote) -> Result<SourceRule, CommandError> {
                 .named(error.code())
         })?;
         let address = remote.trusted_of(&name)?.address();
-        return parsed(&format!("registry:{address}#{namespace}"));
+        return parse_rule(&format!("registry:{address}#{namespace}"));
     }
-    parsed(text)
+    parse_rule(text)
 }
 
-fn parsed(text: &str) -> Result<SourceRule, CommandError> {
+fn parse_rule(text: &str) -> Result<SourceRule, CommandError> {
     SourceRule::parse_trusted(text).map_err(|error| {
         let failed = CommandError::input(&error).named(error.code());
         match text.strip_prefix("https://github.com/") {

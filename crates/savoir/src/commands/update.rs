@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         args.consent.ask(proposal, plan)
     };
     let (plan, done) = context.carry_out(|| Ok(context.skill_set.install(&ready, &how)?), agree)?;
-    remember_what_stays(args, &context, &state, names)?;
+    store_registry_status(args, &context, &state, names)?;
     let mut more = Map::new();
     more.insert("skills".into(), ready.iter().map(arrived).collect());
     more.insert("skipped".into(), skipped.iter().map(Skipped::json).collect());
@@ -94,7 +94,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         more.insert("diff".into(), json!(diff(&plan)));
     }
     if !done && !args.output.dry_run {
-        return sync::not_agreed(args.output.dry_run);
+        return sync::declined_result(args.output.dry_run);
     }
     // If every skill was skipped, only the summary is printed.
     if args.output.json || skipped.is_empty() || !plan.changes().is_empty() {
@@ -129,7 +129,7 @@ fn changed_files(args: &Args, plan: &InstallPlan) -> String {
 
 /// Stores what registries report about versions that stay, for `savoir status`: a version may have
 /// been taken down without a newer one.
-fn remember_what_stays(
+fn store_registry_status(
     args: &Args,
     context: &InstallContext,
     before: &State,

@@ -129,7 +129,7 @@ impl VerifiedSkill {
             Ok(_) => Vec::new(),
             Err(_) => trust::differences(&signed_folder.tree).unwrap_or_default(),
         };
-        let uncovered = uncovered(&signed_folder, &outcome, store);
+        let uncovered = uncovered_files(&signed_folder, &outcome, store);
         Ok(Self { signed_folder, outcome, differences, uncovered })
     }
 
@@ -208,7 +208,7 @@ impl VerifiedSkill {
         store: &TrustStore,
     ) -> io::Result<()> {
         for signer in &attestation.signatures {
-            field(out, "signed by", &described(signer, store, self.signed_folder.name()))?;
+            field(out, "signed by", &describe_signer(signer, store, self.signed_folder.name()))?;
         }
         for unchecked in &attestation.unchecked {
             let by = match &unchecked.key_id {
@@ -227,7 +227,7 @@ impl VerifiedSkill {
 }
 
 /// Files in the folder of a signed skill that a run can see and that are not part of the skill.
-fn uncovered(
+fn uncovered_files(
     signed_folder: &SignedFolder,
     outcome: &Result<Attestation, SignatureError>,
     store: &TrustStore,
@@ -240,7 +240,7 @@ fn uncovered(
 }
 
 /// A signer in one line.
-fn described(signer: &Signer, store: &TrustStore, skill: &str) -> String {
+fn describe_signer(signer: &Signer, store: &TrustStore, skill: &str) -> String {
     let Signer { key_id, publisher, role, kind } = signer;
     let key = kind_and_key(*kind, key_id);
     let claim = format!("claims to be {publisher}");

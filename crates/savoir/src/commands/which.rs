@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     error::CommandError,
-    installed::few,
+    installed::limit_names,
     lookup::{Candidate, Lookup},
     output,
 };
@@ -92,10 +92,10 @@ fn table(candidates: &[Candidate], lookup: &Lookup) -> String {
             if at == 0 { "*" } else { " " }.into(),
             shown(&candidate.path),
             candidate.scope.as_str().into(),
-            few(agents).into(),
+            limit_names(agents).into(),
             text(&candidate.version),
             text(&candidate.source),
-            digits(candidate.integrity.as_deref()).into(),
+            short_digest(candidate.integrity.as_deref()).into(),
         ]);
         for copy in &candidate.copies {
             let empty = || Cow::Borrowed("");
@@ -106,7 +106,7 @@ fn table(candidates: &[Candidate], lookup: &Lookup) -> String {
 }
 
 /// The first digits of a digest, without its algorithm.
-fn digits(integrity: Option<&str>) -> String {
+fn short_digest(integrity: Option<&str>) -> String {
     let digits = integrity.and_then(|text| text.split_once('-')).map_or("-", |(_, digits)| digits);
     digits.chars().take(DIGEST_DIGITS).collect()
 }

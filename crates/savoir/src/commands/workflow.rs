@@ -158,7 +158,7 @@ fn execute(args: &RunArgs) -> Result<ExitCode, CommandError> {
         CommandError::input(format!("--allow-http: {error}"))
             .hint("use a host name such as example.com")
     })?;
-    let models = models::from_settings()?;
+    let models = models::load_models()?;
     let asks = workflow.graph.nodes().iter().any(|node| asks_model(&node.work));
     if asks && models.is_empty() {
         return Err(ModelError::NoProvider.into());

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 /// Keys whose values must not have further keys.
-const EXACT: [&str; 4] = ["frontmatter", "extra", "parsed", "json"];
+const EXACT_KEYS: [&str; 4] = ["frontmatter", "extra", "parsed", "json"];
 
 /// Whether `got` is what was expected.
 pub(super) fn matches(expected: &Value, got: &Value) -> bool {
@@ -28,7 +28,7 @@ fn key_matches(key: &str, expected: &Value, got: &Map<String, Value>) -> bool {
         return holds;
     }
     match got.get(key) {
-        Some(got) if EXACT.contains(&key) => expected == got,
+        Some(got) if EXACT_KEYS.contains(&key) => expected == got,
         Some(got) if key == "warnings" => contains_all(expected, got),
         Some(got) => matches(expected, got),
         None => false,
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_float_is_no_integer() {
+    fn float_does_not_match_integer() {
         check(&json!(1), &json!(1.0), false);
         check(&json!({"a": 1.0}), &json!({"a": 1.0}), true);
         check(&json!("1"), &json!(1), false);
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn some_values_are_exact() {
-        for key in EXACT {
+        for key in EXACT_KEYS {
             let (less, more) =
                 (json!({key: {"a": {"b": 1}}}), json!({key: {"a": {"b": 1, "c": 2}}}));
             check(&less, &more, false);

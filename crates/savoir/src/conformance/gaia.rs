@@ -1,4 +1,4 @@
-//! AMD GAIA: manifests, permissions, versions and digests.
+//! Runs the vectors of AMD GAIA: manifests, permissions, versions and digests.
 
 use savoir_skill::{
     Dialect,
@@ -12,15 +12,15 @@ use savoir_skill::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{OperationError, OperationResult, parse_input, report};
+use super::{OperationError, OperationResult, parse_input, parse_result};
 
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
-enum Digested {
+enum DigestInput {
     Manifest { text: String },
 }
 
-pub(super) fn answer(op: &str, input: &Value) -> OperationResult {
+pub(super) fn run_operation(op: &str, input: &Value) -> OperationResult {
     Ok(match op {
         "permission" => grant(&parse_input::<String>(input)?),
         "semver_match" => {
@@ -38,13 +38,13 @@ pub(super) fn answer(op: &str, input: &Value) -> OperationResult {
         "name" => {
             let name: String = parse_input(input)?;
             let warnings: Vec<_> =
-                name::gaia_warnings(&name).into_iter().map(report::code).collect();
+                name::gaia_warnings(&name).into_iter().map(parse_result::vector_code).collect();
             json!({"ok": NameGrammar::Gaia.check(&name).is_ok(), "warnings": warnings})
         }
         "version" => json!({"ok": version::parse_version(&parse_input::<String>(input)?).is_ok()}),
         "parse" => parse(&parse_input::<String>(input)?)?,
         "digest" => {
-            let Digested::Manifest { text } = parse_input(input)?;
+            let DigestInput::Manifest { text } = parse_input(input)?;
             digest::manifest(&text).into()
         }
         "yaml11_scalar" => resolve_plain(&parse_input::<String>(input)?, YamlVersion::V1_1),
@@ -61,7 +61,7 @@ fn grant(text: &str) -> Value {
             "scope": grant.scope,
         }),
         Err(error) => {
-            json!({"ok": false, "error": report::code(error.code()), "message": error.to_string()})
+            json!({"ok": false, "error": parse_result::vector_code(error.code()), "message": error.to_string()})
         }
     }
 }
@@ -75,8 +75,8 @@ fn resolve((versions, range): (Vec<String>, String)) -> Value {
 }
 
 fn parse(text: &str) -> OperationResult {
-    let reading = report::reading(text, Dialect::GAIA)?;
-    if let Some(failure) = report::failure(&reading) {
+    let reading = parse_result::read_skill(text, Dialect::GAIA)?;
+    if let Some(failure) = parse_result::first_error(&reading) {
         return Ok(failure);
     }
     let skill = &reading.skill;
@@ -89,6 +89,6 @@ fn parse(text: &str) -> OperationResult {
         "security_tier": skill.policy.tier,
         "permissions": skill.permissions,
         "tools": tools,
-        "warnings": report::warnings(&reading),
+        "warnings": parse_result::warning_codes(&reading),
     }))
 }

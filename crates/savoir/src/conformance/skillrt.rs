@@ -1,4 +1,4 @@
-//! skillrt: files, prompts, and what its commands print.
+//! Runs the vectors of skillrt: files, prompts, and command output.
 
 use std::env;
 
@@ -12,46 +12,46 @@ use savoir_skill::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{OperationError, OperationResult, parse_input, report};
+use super::{OperationError, OperationResult, parse_input, parse_result};
 
 #[derive(Deserialize)]
-struct Run {
+struct RunInput {
     text: String,
     #[serde(default)]
     inputs: Map<String, Value>,
 }
 
 #[derive(Deserialize)]
-struct Install {
+struct InstallInput {
     text: String,
 }
 
 #[derive(Deserialize)]
-struct Installed {
-    installed: Vec<Named>,
+struct InstalledInput {
+    installed: Vec<NameInput>,
 }
 
 #[derive(Deserialize)]
-struct Named {
+struct NameInput {
     name: String,
     version: String,
     #[serde(default)]
     description: String,
 }
 
-pub(super) fn answer(op: &str, input: &Value) -> OperationResult {
+pub(super) fn run_operation(op: &str, input: &Value) -> OperationResult {
     match op {
         "parse" => parse(&parse_input::<String>(input)?),
         "run" => run(&parse_input(input)?),
-        "install" => install(&parse_input::<Install>(input)?.text),
-        "list" => Ok(json!({"stdout": list(parse_input::<Installed>(input)?.installed)})),
+        "install" => install(&parse_input::<InstallInput>(input)?.text),
+        "list" => Ok(json!({"stdout": list(parse_input::<InstalledInput>(input)?.installed)})),
         _ => Err(OperationError::Unsupported),
     }
 }
 
 fn parse(text: &str) -> OperationResult {
-    let reading = report::reading(text, Dialect::SKILLRT)?;
-    if let Some(failure) = report::failure(&reading) {
+    let reading = parse_result::read_skill(text, Dialect::SKILLRT)?;
+    if let Some(failure) = parse_result::first_error(&reading) {
         return Ok(failure);
     }
     let skill = &reading.skill;
@@ -59,7 +59,7 @@ fn parse(text: &str) -> OperationResult {
         "ok": true,
         "kind": skill.mode,
         "body": skill.body,
-        "warnings": report::warnings(&reading),
+        "warnings": parse_result::warning_codes(&reading),
     });
     if skill.mode == Mode::Structured {
         value["name"] = json!(skill.name);
@@ -70,38 +70,38 @@ fn parse(text: &str) -> OperationResult {
     Ok(value)
 }
 
-fn run(call: &Run) -> OperationResult {
-    let reading = report::reading(&call.text, Dialect::SKILLRT)?;
-    if let Some(failure) = report::failure(&reading) {
+fn run(call: &RunInput) -> OperationResult {
+    let reading = parse_result::read_skill(&call.text, Dialect::SKILLRT)?;
+    if let Some(failure) = parse_result::first_error(&reading) {
         return Ok(failure);
     }
     let skill = &reading.skill;
     if let Err(refusal) = skillrt::check_runtime(skill) {
-        return Ok(refused(&refusal));
+        return Ok(run_error_json(&refusal));
     }
     let rendered = match render::fill(skill, &call.inputs, None) {
         Ok(rendered) => rendered,
-        Err(error) => return Ok(unfilled(&error)),
+        Err(error) => return Ok(render_error_json(&error)),
     };
     Ok(match skillrt::check_tools(skill, is_on_path) {
         Ok(()) => json!({"ok": true, "rendered": rendered}),
-        Err(refusal) => refused(&refusal),
+        Err(refusal) => run_error_json(&refusal),
     })
 }
 
-fn refused(refusal: &SkillrtRunError) -> Value {
+fn run_error_json(refusal: &SkillrtRunError) -> Value {
     let message = refusal.to_string();
-    let mut value = json!({"ok": false, "error": report::code(refusal.code()), "message": message});
+    let mut value = json!({"ok": false, "error": parse_result::vector_code(refusal.code()), "message": message});
     if let SkillrtRunError::MissingTools(tools) = refusal {
         value["tools"] = json!(tools);
     }
     value
 }
 
-fn unfilled(error: &RenderError) -> Value {
+fn render_error_json(error: &RenderError) -> Value {
     let code = match error {
         RenderError::InvalidInput { .. } => "invalid_value".to_owned(),
-        other => report::code(other.code()),
+        other => parse_result::vector_code(other.code()),
     };
     let (message, input) = (error.to_string(), error.input());
     json!({"ok": false, "error": code, "message": message, "input": input, "field": input})
@@ -114,22 +114,22 @@ fn is_on_path(program: &str) -> bool {
 }
 
 fn install(text: &str) -> OperationResult {
-    let reading = report::reading(text, Dialect::SKILLRT)?;
-    if let Some(failure) = report::failure(&reading) {
+    let reading = parse_result::read_skill(text, Dialect::SKILLRT)?;
+    if let Some(failure) = parse_result::first_error(&reading) {
         return Ok(failure);
     }
     Ok(match skillrt::install_id(&reading.skill, text) {
         Ok(id) => json!({"ok": true, "kind": reading.skill.mode, "id": id.to_string()}),
         Err(error) => json!({
             "ok": false,
-            "error": report::code(error.code()),
+            "error": parse_result::vector_code(error.code()),
             "field": "name",
             "message": error.to_string(),
         }),
     })
 }
 
-fn list(installed: Vec<Named>) -> String {
+fn list(installed: Vec<NameInput>) -> String {
     let listed = installed.into_iter().map(|skill| InstalledSkill {
         id: InstallId::Named { name: skill.name, version: skill.version },
         description: skill.description,

@@ -15,7 +15,7 @@ fn assert_none_failed(outcome: &Outcome) {
 }
 
 #[test]
-fn our_own_vectors_hold() {
+fn own_vectors_pass() {
     let file = load("conformance/vectors.json").unwrap();
     let outcome = run(&file);
     assert_none_failed(&outcome);
@@ -24,11 +24,11 @@ fn our_own_vectors_hold() {
     let mut ids = outcome.passed.clone();
     ids.sort();
     ids.dedup();
-    assert_eq!(ids.len(), outcome.passed.len(), "an identifier stands twice");
+    assert_eq!(ids.len(), outcome.passed.len(), "an identifier appears twice");
 }
 
 #[test]
-fn the_shared_vectors_hold() {
+fn shared_vectors_pass() {
     let Some(file) = load("../shared/conformance/vectors.json") else {
         anstream::eprintln!("note: the shared vectors are not beside the repository");
         return;
@@ -39,7 +39,7 @@ fn the_shared_vectors_hold() {
 }
 
 #[test]
-fn an_outcome_is_three_lists() {
+fn outcome_has_three_lists() {
     let text = r#"{"vectors": [
         {"id": "a", "dialect": "gaia", "op": "version", "input": "1.0.0", "expected": {"ok": true}},
         {"id": "b", "dialect": "gaia", "op": "version", "input": "1.0.0", "expected": {"ok": false}},

@@ -155,9 +155,10 @@ fn without_copies(offers: &[OfferedSkill]) -> Vec<OfferedSkill> {
         Identity { files, locked: None }
     };
     let groups = group_copies(positions, identity);
-    let mut kept: Vec<usize> = groups.iter().filter_map(|group| group.first().copied()).collect();
-    kept.sort_unstable();
-    kept.into_iter().map(|at| offers[at].clone()).collect()
+    let mut chosen_copies: Vec<usize> =
+        groups.iter().filter_map(|group| group.first().copied()).collect();
+    chosen_copies.sort_unstable();
+    chosen_copies.into_iter().map(|at| offers[at].clone()).collect()
 }
 
 fn no_such_skill(name: &str, listings: &[SourceListing], offers: &[OfferedSkill]) -> CommandError {
@@ -208,14 +209,16 @@ fn table(listings: &[SourceListing]) -> String {
         let rows: Vec<[Cow<'_, str>; 3]> = offers
             .map(|offer| {
                 let path = output::cell(&offer.location()).into_owned();
-                let description = shortened(offer.description.as_deref());
+                let description = truncate_description(offer.description.as_deref());
                 [output::cell(&offer.name), path.into(), description]
             })
             .collect();
         return output::table(["NAME", "PATH", "DESCRIPTION"], &rows);
     }
     let rows: Vec<[Cow<'_, str>; 2]> = offers
-        .map(|offer| [output::cell(&offer.name), shortened(offer.description.as_deref())])
+        .map(|offer| {
+            [output::cell(&offer.name), truncate_description(offer.description.as_deref())]
+        })
         .collect();
     output::table(["NAME", "DESCRIPTION"], &rows)
 }
@@ -254,7 +257,7 @@ fn names(offers: &[OfferedSkill]) -> String {
     shown.join(", ")
 }
 
-fn shortened(text: Option<&str>) -> Cow<'_, str> {
+fn truncate_description(text: Option<&str>) -> Cow<'_, str> {
     let text = text.unwrap_or_default();
     match text.char_indices().nth(MAX_DESCRIPTION_CHARS) {
         Some((end, _)) => Cow::Owned(format!("{}…", output::cell(text[..end].trim_end()))),

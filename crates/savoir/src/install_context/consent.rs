@@ -69,7 +69,7 @@ impl Consent {
     }
 
     /// Shows what a plan installs and asks once, if consent is needed. Returns whether the user
-    /// agreed; an error if nobody can be asked.
+    /// agreed; an error if there is no terminal.
     pub(crate) fn ask(
         &self,
         proposal: Proposal<'_>,
@@ -88,7 +88,7 @@ impl Consent {
         }
         if !ask::can_ask() {
             output::print_to_stderr(&page);
-            return Err(unanswered(&open, &growth));
+            return Err(missing_consent_error(&open, &growth));
         }
         let question = format!("{page}\n{}", screen.question());
         if ask::line(&question, &ask::yes_or_no)? != Some(true) {
@@ -115,7 +115,7 @@ impl Consent {
 
     /// The skills that a plan installs or changes, with the open questions about each.
     fn open<'a>(&self, proposal: Proposal<'a>, plan: &InstallPlan) -> Vec<OpenSkill<'a>> {
-        let changed: BTreeSet<&str> = plan.changes().iter().filter_map(changed).collect();
+        let changed: BTreeSet<&str> = plan.changes().iter().filter_map(changed_skill).collect();
         let ready = proposal.ready.iter();
         let ready = ready.filter(|ready| changed.contains(ready.summary.name.as_str()));
         ready.map(|ready| self.open_one(ready, proposal)).collect()
@@ -153,7 +153,7 @@ impl Consent {
         let mut blocked = Vec::new();
         ready.retain(|one| {
             let Some(InstallRefusal::Scan(findings)) = self.blocks(one) else { return true };
-            let error = self::blocked(&[&one.summary.name], &screen::findings(&findings));
+            let error = self::blocked_error(&[&one.summary.name], &screen::findings(&findings));
             blocked.push(Skipped::new(&one.summary.name, &one.source.to_string(), error));
             false
         });
@@ -167,14 +167,14 @@ impl Consent {
         for one in ready {
             if let Some(InstallRefusal::Scan(findings)) = self.blocks(one) {
                 names.push(one.summary.name.as_str());
-                page.push_str(&screen::blocked(one, &findings));
+                page.push_str(&screen::blocked_skill_text(one, &findings));
             }
         }
         if names.is_empty() {
             return Ok(());
         }
         output::print_to_stderr(&page);
-        Err(blocked(&names, ""))
+        Err(blocked_error(&names, ""))
     }
 
     fn blocks(&self, ready: &CheckedSkill) -> Option<InstallRefusal> {
@@ -202,7 +202,7 @@ pub(crate) fn take_replacing(ready: &mut Vec<CheckedSkill>, lock: &Lock) -> Vec<
 }
 
 /// The description of one skill.
-pub(crate) fn described(ready: &CheckedSkill) -> String {
+pub(crate) fn describe_skill(ready: &CheckedSkill) -> String {
     let mut page = String::new();
     let open = OpenSkill { ready, questions: Vec::new(), before: None, moved: None, trusted: None };
     screen::describe(&mut page, &open);
@@ -245,7 +245,7 @@ fn moved_tag(old: &LockedSource, new: &LockedSource) -> Option<String> {
 }
 
 /// The name of a skill that a change installs or replaces.
-fn changed(change: &PlannedChange) -> Option<&str> {
+fn changed_skill(change: &PlannedChange) -> Option<&str> {
     match change {
         PlannedChange::New { name, .. } | PlannedChange::Updated { name, .. } => Some(name),
         _ => None,
@@ -300,20 +300,20 @@ fn right(growth: &AddedCapability) -> String {
     }
 }
 
-fn blocked(names: &[&str], findings: &str) -> CommandError {
-    let message = format!("the scan blocks {}{findings}", quoted(names));
+fn blocked_error(names: &[&str], findings: &str) -> CommandError {
+    let message = format!("the scan blocks {}{findings}", quote_names(names));
     let failed = CommandError::refused(message).named("blocked");
     let failed = failed.hint("`savoir scan` shows every finding and why it matters");
     failed.hint(format!("to install it anyway: --allow-blocked {}", names.join(",")))
 }
 
-/// The error if nobody can answer: the open questions and the missing flags.
-fn unanswered(open: &[OpenSkill<'_>], growth: &[AddedCapability]) -> CommandError {
-    let asked = open.iter().filter(|open| !open.questions.is_empty());
-    let names: Vec<&str> = asked.map(|open| open.ready.summary.name.as_str()).collect();
+/// The error if there is no terminal: the open questions and the missing flags.
+fn missing_consent_error(open: &[OpenSkill<'_>], growth: &[AddedCapability]) -> CommandError {
+    let questions_open = open.iter().filter(|open| !open.questions.is_empty());
+    let names: Vec<&str> = questions_open.map(|open| open.ready.summary.name.as_str()).collect();
     let mut flags = Vec::new();
     let failed = if growth.is_empty() {
-        let message = format!("installing {} needs your consent", quoted(&names));
+        let message = format!("installing {} needs your consent", quote_names(&names));
         CommandError::refused(message).named("not_agreed")
     } else {
         let lines: Vec<String> = growth.iter().map(ToString::to_string).collect();
@@ -330,7 +330,7 @@ fn unanswered(open: &[OpenSkill<'_>], growth: &[AddedCapability]) -> CommandErro
     failed.hint(hint)
 }
 
-fn quoted(names: &[&str]) -> String {
+fn quote_names(names: &[&str]) -> String {
     let mut shown: Vec<String> =
         names.iter().take(MAX_LISTED_NAMES).map(|name| format!("`{name}`")).collect();
     if names.len() > MAX_LISTED_NAMES {

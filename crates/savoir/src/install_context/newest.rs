@@ -21,7 +21,7 @@ use crate::{error::CommandError, output};
 
 impl InstallContext {
     /// Checks every locked skill for updates.
-    pub(crate) fn look(
+    pub(crate) fn check_updates(
         &self,
         state: &State,
         ask: &RegistryArgs,
@@ -39,7 +39,7 @@ impl InstallContext {
         Ok(found)
     }
 
-    /// As [`Self::look`], for those of these skills that come from registries.
+    /// As [`Self::check_updates`], for those of these skills that come from registries.
     pub(crate) fn look_at(
         &self,
         state: &State,
@@ -160,7 +160,7 @@ impl InstallContext {
     ) -> Result<Option<OfferedSkill>, CommandError> {
         let locked = state.lock.skills.get(name);
         if let Some(locked) = locked {
-            if self.lies_at_home(name, locked)? {
+            if self.is_in_home_registry(name, locked)? {
                 output::note(&format!("`{name}` is its own source, so there are no updates"));
                 return Ok(None);
             }
@@ -172,11 +172,11 @@ impl InstallContext {
         }
         let wanted = match (state.manifest.skills.get(name), locked) {
             (Some(wanted), _) => wanted.clone(),
-            (None, Some(locked)) => self.as_locked(locked)?,
+            (None, Some(locked)) => self.dependency_entry(locked)?,
             (None, None) => return Err(InstallFailure::NotInstalled(name.to_owned()).into()),
         };
         let offer = self.newest(name, &wanted)?;
-        if let Some(moved) = locked.and_then(|locked| self.moved(locked, &offer))
+        if let Some(moved) = locked.and_then(|locked| self.moved_tag(locked, &offer))
             && !consent.accepts(&format!("tag:{}", moved.1))
         {
             let hint = format!("if the new commit is what you want: --accept tag:{}", moved.1);
@@ -235,7 +235,7 @@ impl InstallContext {
         });
         for (offer, _) in &offers {
             if lacks_needs(&ready, state) {
-                let around = self.around(&offer.place)?;
+                let around = self.skills_in_same_folder(&offer.place)?;
                 ready = self.with_needs(ready, &around, &state.lock)?;
             }
         }
@@ -244,7 +244,7 @@ impl InstallContext {
     }
 
     /// Whether the source of a skill is its folder for an agent.
-    fn lies_at_home(&self, name: &str, locked: &LockedSkill) -> Result<bool, CommandError> {
+    fn is_in_home_registry(&self, name: &str, locked: &LockedSkill) -> Result<bool, CommandError> {
         for id in &locked.agents {
             let agent = super::agent(id).map_err(CommandError::input)?;
             let folder = self.skill_set.agent_folder(agent)?.join(name);
@@ -256,7 +256,10 @@ impl InstallContext {
     }
 
     /// The skills in the same folder of a source.
-    fn around(&self, place: &PinnedSource) -> Result<Vec<OfferedSkill>, CommandError> {
+    fn skills_in_same_folder(
+        &self,
+        place: &PinnedSource,
+    ) -> Result<Vec<OfferedSkill>, CommandError> {
         let source = match place {
             PinnedSource::Git(git) => {
                 let Source::Git(source) = place.source() else { return Ok(Vec::new()) };
@@ -273,13 +276,17 @@ impl InstallContext {
     }
 
     /// The entry that a dependency would have in `savoir.toml`.
-    fn as_locked(&self, locked: &LockedSkill) -> Result<SkillRequirement, CommandError> {
+    fn dependency_entry(&self, locked: &LockedSkill) -> Result<SkillRequirement, CommandError> {
         let root = self.skill_set.root();
         Ok(requirement_for(&PinnedSource::parse(&locked.source.to_string(), root)?, root))
     }
 
     /// The tag that moved since a skill was locked, with the error.
-    fn moved(&self, locked: &LockedSkill, offer: &OfferedSkill) -> Option<(SourceError, String)> {
+    fn moved_tag(
+        &self,
+        locked: &LockedSkill,
+        offer: &OfferedSkill,
+    ) -> Option<(SourceError, String)> {
         let old = PinnedSource::parse(&locked.source.to_string(), self.skill_set.root()).ok()?;
         let (PinnedSource::Git(old), PinnedSource::Git(new)) = (old, &offer.place) else {
             return None;

@@ -175,13 +175,13 @@ impl InstallContext {
         &self,
         state: &State,
         arrived: &[CheckedSkill],
-        asked: Vec<RequestedSkill>,
+        requested_skills: Vec<RequestedSkill>,
         update: Update,
         ask: &RegistryArgs,
     ) -> Result<Vec<CheckedSkill>, CommandError> {
         self.doing("asking the registry");
         let registries = self.registries(state, ask)?;
-        let request = GatherRequest { state, arrived, asked, update };
+        let request = GatherRequest { state, arrived, asked: requested_skills, update };
         let gathered = self.wait(gather(&registries, &request))?;
         self.done();
         for note in &gathered.notes {

@@ -78,7 +78,7 @@ pub(crate) fn one_per_name(
         }
         group.push(one);
     }
-    let mut kept = Vec::with_capacity(order.len());
+    let mut remaining = Vec::with_capacity(order.len());
     for name in order {
         let mut group = groups.remove(&name).unwrap_or_default();
         group.sort_by_cached_key(|one| path_length(&one.source.to_string()));
@@ -89,16 +89,16 @@ pub(crate) fn one_per_name(
             copies.filter_map(|copies| copies.into_iter().next()).collect();
         if group.len() > 1 && may_ask {
             let chosen = choose(&name, &group)?;
-            kept.push(group.swap_remove(chosen));
+            remaining.push(group.swap_remove(chosen));
             continue;
         }
         let mut group = group.into_iter();
         let Some(winner) = group.next() else { continue };
         let place = winner.source.to_string();
-        skipped.extend(group.map(|other| Skipped::ready(&other, another(&other, &place))));
-        kept.push(winner);
+        skipped.extend(group.map(|other| Skipped::ready(&other, another_copy(&other, &place))));
+        remaining.push(winner);
     }
-    Ok(kept)
+    Ok(remaining)
 }
 
 /// Sort key that puts the shortest path first.
@@ -106,7 +106,7 @@ pub(super) fn path_length(path: &str) -> (usize, usize, String) {
     (path.matches('/').count(), path.len(), path.to_owned())
 }
 
-fn another(other: &CheckedSkill, winner: &str) -> CommandError {
+fn another_copy(other: &CheckedSkill, winner: &str) -> CommandError {
     let (name, source) = (&other.summary.name, other.source.to_string());
     CommandError::findings(format!("{source} has the same name as {winner}"))
         .named("same-name")
@@ -189,7 +189,7 @@ pub(crate) fn without_culprits(
         let folder = folders.iter().find(|path| path.file_name() == Some(OsStr::new(name)));
         let Some(folder) = folder else { return true };
         let reason = match &error {
-            InstallFailure::Occupied(_) => occupied(name, folder),
+            InstallFailure::Occupied(_) => occupied_folder_error(name, folder),
             error => CommandError::findings(error).named(error.code()),
         };
         skipped.push(Skipped::ready(one, reason));
@@ -198,7 +198,7 @@ pub(crate) fn without_culprits(
     if ready.len() == before { Err(error.into()) } else { Ok(()) }
 }
 
-fn occupied(name: &str, folder: &Path) -> CommandError {
+fn occupied_folder_error(name: &str, folder: &Path) -> CommandError {
     let message = format!("{} exists and was not installed by savoir", folder.display());
     CommandError::findings(message)
         .named("occupied")

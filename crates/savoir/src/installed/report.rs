@@ -16,7 +16,7 @@ const MAX_NAMED_AGENTS: usize = 2;
 
 /// A skill as JSON.
 #[derive(Serialize)]
-pub(crate) struct Json<'a> {
+pub(crate) struct InstalledSkillJson<'a> {
     name: &'a str,
     path: Cow<'a, str>,
     /// The scopes of its folders.
@@ -30,12 +30,12 @@ pub(crate) struct Json<'a> {
     /// From the ledgers, and from the skill itself once it was read.
     origin: Option<&'a Origin>,
     #[serde(flatten)]
-    findings: Option<Findings<'a>>,
+    findings: Option<SkillFindings<'a>>,
 }
 
 /// The results of reading a skill.
 #[derive(Serialize)]
-pub(crate) struct Findings<'a> {
+pub(crate) struct SkillFindings<'a> {
     version: Option<&'a str>,
     description: Option<&'a str>,
     source: Option<Cow<'a, str>>,
@@ -53,7 +53,7 @@ pub(crate) struct Findings<'a> {
     warnings: Vec<String>,
 }
 
-impl<'a> Json<'a> {
+impl<'a> InstalledSkillJson<'a> {
     /// The fields that are known without reading the skill.
     pub(crate) fn seen(entry: &'a LedgerEntry, installed: &Installed) -> Self {
         let agents = entry.agents();
@@ -76,13 +76,13 @@ impl<'a> Json<'a> {
 
     /// The same with the results of reading the skill.
     pub(crate) fn examined(examined: &'a ExaminedSkill<'a>, installed: &'a Installed) -> Self {
-        let findings = Findings::of(examined, installed);
+        let findings = SkillFindings::of(examined, installed);
         let origin = examined.origin();
         Self { origin, findings: Some(findings), ..Self::seen(examined.entry, installed) }
     }
 }
 
-impl<'a> Findings<'a> {
+impl<'a> SkillFindings<'a> {
     fn of(examined: &'a ExaminedSkill<'a>, installed: &'a Installed) -> Self {
         let details = examined.details.as_ref().ok();
         let (state, why) = state(examined);
@@ -152,7 +152,7 @@ fn at<'a>(source: &'a str, reference: Option<&str>) -> Cow<'a, str> {
 }
 
 /// `claude-code, codex +3`, or a dash.
-pub(crate) fn few<'a>(ids: impl Iterator<Item = &'a str>) -> String {
+pub(crate) fn limit_names<'a>(ids: impl Iterator<Item = &'a str>) -> String {
     let ids: Vec<&str> = ids.collect();
     let named = ids.len().min(MAX_NAMED_AGENTS);
     let mut text = ids[..named].join(", ");
@@ -165,11 +165,11 @@ pub(crate) fn few<'a>(ids: impl Iterator<Item = &'a str>) -> String {
 
 /// Caches the texts of the AGENTS column, because most skills are in the same few folders.
 #[derive(Default)]
-pub(crate) struct Seen<'a> {
+pub(crate) struct SeenBy<'a> {
     known: Vec<(&'a LedgerEntry, String)>,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> SeenBy<'a> {
     pub(crate) fn by(&mut self, entry: &'a LedgerEntry, installed: &Installed) -> String {
         let known = self.known.iter().find(|(known, _)| same_folders(known, entry));
         if let Some((_, text)) = known {
@@ -177,7 +177,7 @@ impl<'a> Seen<'a> {
         }
         let agents = entry.agents();
         let used = agents.iter().filter(|agent| installed.in_use.contains(agent));
-        let text = few(used.map(|agent| agent.id));
+        let text = limit_names(used.map(|agent| agent.id));
         self.known.push((entry, text.clone()));
         text
     }

@@ -1,4 +1,4 @@
-//! `admin`: accounts without a server.
+//! Tests `savoir admin`: accounts without a running server.
 
 use std::process::Stdio;
 

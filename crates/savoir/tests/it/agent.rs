@@ -1,4 +1,4 @@
-//! `savoir agent check`, on a machine that is made up.
+//! Tests `savoir agent check` in a temporary home and project.
 
 use std::fs;
 
@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use crate::support::{Sandbox, Transcript, copy, repository};
 
 /// A machine with a home and a project, in which the commands run.
-struct Machine(Sandbox);
+struct TestEnv(Sandbox);
 
-impl Machine {
+impl TestEnv {
     fn new() -> Self {
         let sandbox = Sandbox::new();
         for folder in ["home", "project/.git"] {
@@ -21,9 +21,9 @@ impl Machine {
 
     /// With the agent of the documentation.
     fn with_papers() -> Self {
-        let machine = Self::new();
-        copy(&repository().join("docs/samples/paper-agent"), &machine.0.path("project"));
-        machine
+        let test_env = Self::new();
+        copy(&repository().join("docs/samples/paper-agent"), &test_env.0.path("project"));
+        test_env
     }
 
     fn write(&self, path: &str, text: &str) {
@@ -84,39 +84,39 @@ fn chosen(report: &Value) -> Vec<String> {
 }
 
 #[test]
-fn the_whole_page() {
-    let machine = Machine::with_papers();
-    let run = machine.check(&["--skills", "skills", "--context", "128K", "--gpu-memory", "16GB"]);
+fn complete_report() {
+    let test_env = TestEnv::with_papers();
+    let run = test_env.check(&["--skills", "skills", "--context", "128K", "--gpu-memory", "16GB"]);
     assert_eq!(run.code, 0, "{run}");
     insta::assert_snapshot!(run);
-    let run = machine.check(&["AGENT.yaml", "--skills", "skills", "--context", "128K", "--json"]);
+    let run = test_env.check(&["AGENT.yaml", "--skills", "skills", "--context", "128K", "--json"]);
     insta::assert_snapshot!(run);
 }
 
 #[test]
 fn unsigned_skills_of_an_agent_are_noted() {
-    let machine = Machine::with_papers();
-    let run = machine.check(&[]);
+    let test_env = TestEnv::with_papers();
+    let run = test_env.check(&[]);
     assert_eq!(run.code, 0, "{run}");
     assert!(run.stdout.contains("is unsigned"), "{run}");
-    // The same with a signature: nobody has to be asked.
-    assert_eq!(machine.run(&["keys", "new", "ada"]).code, 0);
+    // A signed skill needs no question.
+    assert_eq!(test_env.run(&["keys", "new", "ada"]).code, 0);
     for skill in ["skills/paper-search", "skills/text-tools"] {
-        let run = machine.run(&["sign", skill]);
+        let run = test_env.run(&["sign", skill]);
         assert_eq!(run.code, 0, "{run}");
     }
-    assert!(codes(&machine.report(&[])).contains(&"note experimental".to_owned()), "a stranger");
-    let key = machine.0.path("home/.config/savoir/keys/ada.pub");
-    let run = machine.run(&["keys", "trust", &key.display().to_string(), "--publisher", "ada"]);
+    assert!(codes(&test_env.report(&[])).contains(&"note experimental".to_owned()), "a stranger");
+    let key = test_env.0.path("home/.config/savoir/keys/ada.pub");
+    let run = test_env.run(&["keys", "trust", &key.display().to_string(), "--publisher", "ada"]);
     assert_eq!(run.code, 0, "{run}");
-    let report = machine.report(&["--context", "64K", "--gpu-memory", "8GB"]);
+    let report = test_env.report(&["--context", "64K", "--gpu-memory", "8GB"]);
     assert_eq!(chosen(&report), ["text-tools 1.0.3 beside", "paper-search 1.2.0 beside"]);
     assert_eq!(report["skills"][0]["tier"], "community");
     assert_eq!(report["permissions"][0]["decision"], "auto");
     assert_eq!(codes(&report), ["warning unknown_skill"]);
     // A file that is not what was signed.
-    machine.write("project/skills/text-tools/tools.py", "import os\n");
-    let report = machine.report(&[]);
+    test_env.write("project/skills/text-tools/tools.py", "import os\n");
+    let report = test_env.report(&[]);
     let codes = codes(&report);
     assert_eq!(codes[..2], ["error unknown_skill", "error unusable_skill"], "{report}");
     let message = report["findings"][1]["message"].as_str().expect("a text");
@@ -125,34 +125,34 @@ fn unsigned_skills_of_an_agent_are_noted() {
 }
 
 #[test]
-fn everything_that_is_missing_is_told_at_once() {
-    let machine = Machine::new();
-    machine.skill("project/.claude/skills/there", "1.4.0", "look", "");
-    machine.agent(
+fn all_missing_skills_are_reported_at_once() {
+    let test_env = TestEnv::new();
+    test_env.skill("project/.claude/skills/there", "1.4.0", "look", "");
+    test_env.agent(
         "  - nowhere\n  - {name: there, version: ^2}\n  - thre\n  - name: extra\n    required: false\n  \
          - {name: also-there, required: false}\n",
     );
-    machine.skill("project/.claude/skills/also-there", "0.1.0", "see", "");
-    machine.write("project/.claude/skills/nowhere/SKILL.md", "---\nname: [\n---\n");
-    let run = machine.check(&[]);
+    test_env.skill("project/.claude/skills/also-there", "0.1.0", "see", "");
+    test_env.write("project/.claude/skills/nowhere/SKILL.md", "---\nname: [\n---\n");
+    let run = test_env.check(&[]);
     assert_eq!(run.code, 1, "{run}");
     insta::assert_snapshot!(run);
 }
 
 #[test]
 fn skills_come_from_everywhere() {
-    let machine = Machine::new();
-    machine.agent("  - a\n  - b\n  - c\n  - d\n  - {name: e, version: <2}\n");
-    machine.skill("named/a", "1.0.0", "do_a", "");
-    machine.skill("project/.claude/skills/a", "0.9.0", "do_a", "");
-    machine.skill("home/.gaia/skills/b", "1.0.0", "do_b", "");
-    machine.skill("home/.claude/skills/c", "1.0.0", "do_c", "");
-    machine.skill("project/.claude/skills/c", "1.1.0", "do_c", "");
-    machine.skill("project/.claude/skills/e", "1.5.0", "do_e", "");
-    machine.skill("home/.claude/skills/e", "2.0.0", "do_e", "");
-    machine.skill("project/.agents/skills/d", "1.0.0", "do_d", "");
-    let tree = Tree::read(&machine.0.path("project/.agents/skills/d")).expect("a skill");
-    machine.write(
+    let test_env = TestEnv::new();
+    test_env.agent("  - a\n  - b\n  - c\n  - d\n  - {name: e, version: <2}\n");
+    test_env.skill("named/a", "1.0.0", "do_a", "");
+    test_env.skill("project/.claude/skills/a", "0.9.0", "do_a", "");
+    test_env.skill("home/.gaia/skills/b", "1.0.0", "do_b", "");
+    test_env.skill("home/.claude/skills/c", "1.0.0", "do_c", "");
+    test_env.skill("project/.claude/skills/c", "1.1.0", "do_c", "");
+    test_env.skill("project/.claude/skills/e", "1.5.0", "do_e", "");
+    test_env.skill("home/.claude/skills/e", "2.0.0", "do_e", "");
+    test_env.skill("project/.agents/skills/d", "1.0.0", "do_d", "");
+    let tree = Tree::read(&test_env.0.path("project/.agents/skills/d")).expect("a skill");
+    test_env.write(
         "project/savoir.lock",
         &format!(
             "version = 1\norder = [\"d\"]\n\n[[skill]]\nname = \"d\"\nversion = \"1.0.0\"\nsource = \
@@ -160,7 +160,7 @@ fn skills_come_from_everywhere() {
             tree.integrity()
         ),
     );
-    let report = machine.report(&["--skills", "../named"]);
+    let report = test_env.report(&["--skills", "../named"]);
     let expected = [
         "a 1.0.0 named",
         "b 1.0.0 installed",
@@ -175,62 +175,62 @@ fn skills_come_from_everywhere() {
         ["../named/a", "~/.gaia/skills/b", ".claude/skills/c", "savoir.lock", ".claude/skills/e"];
     assert_eq!(places, expected);
     // What the lock has and the disk has not.
-    fs::remove_dir_all(machine.0.path("project/.agents")).expect("a folder");
-    let report = machine.report(&["--skills", "../named"]);
+    fs::remove_dir_all(test_env.0.path("project/.agents")).expect("a folder");
+    let report = test_env.report(&["--skills", "../named"]);
     assert_eq!(codes(&report)[0], "error unusable_skill");
     let message = report["findings"][0]["message"].as_str().expect("a text");
     assert!(message.contains("savoir sync"), "{message}");
 }
 
 #[test]
-fn two_skills_of_one_version_are_told() {
-    let machine = Machine::new();
-    machine.agent("  - a\n");
-    machine.skill("project/.claude/skills/a", "1.0.0", "do_a", "");
-    machine.skill("home/.gaia/skills/a", "1.0.0", "do_other", "");
-    let report = machine.report(&[]);
+fn two_skills_with_the_same_version_are_reported() {
+    let test_env = TestEnv::new();
+    test_env.agent("  - a\n");
+    test_env.skill("project/.claude/skills/a", "1.0.0", "do_a", "");
+    test_env.skill("home/.gaia/skills/a", "1.0.0", "do_other", "");
+    let report = test_env.report(&[]);
     assert!(codes(&report).contains(&"warning two_of_one_version".to_owned()), "{report}");
-    machine.write("home/.gaia/skills/a/SKILL.md", "---\nname: [\n---\n");
-    assert_eq!(codes(&machine.report(&[]))[0], "warning unusable_skill", "it is passed over");
-    fs::remove_dir_all(machine.0.path("home/.gaia/skills/a")).expect("a folder");
-    machine.skill("home/.gaia/skills/a", "1.0.0", "do_a", "");
-    assert_eq!(codes(&machine.report(&[])), ["note experimental"], "the same files are no news");
+    test_env.write("home/.gaia/skills/a/SKILL.md", "---\nname: [\n---\n");
+    assert_eq!(codes(&test_env.report(&[]))[0], "warning unusable_skill", "it is passed over");
+    fs::remove_dir_all(test_env.0.path("home/.gaia/skills/a")).expect("a folder");
+    test_env.skill("home/.gaia/skills/a", "1.0.0", "do_a", "");
+    assert_eq!(codes(&test_env.report(&[])), ["note experimental"], "the same files are no news");
 }
 
 #[test]
-fn ranges_that_do_not_go_together() {
-    let machine = Machine::new();
-    machine.agent("  - a\n  - b\n  - {name: c, required: false}\n");
+fn conflicting_version_ranges_are_reported() {
+    let test_env = TestEnv::new();
+    test_env.agent("  - a\n  - b\n  - {name: c, required: false}\n");
     let needs = |range: &str| {
         format!("requirements:\n  skills:\n    - {{name: base, version: \"{range}\"}}\n")
     };
-    machine.skill("project/.claude/skills/a", "1.0.0", "do_a", &needs("^1"));
-    machine.skill("project/.claude/skills/b", "1.0.0", "do_b", &needs("^2"));
-    machine.skill("project/.claude/skills/c", "1.0.0", "do_c", "");
-    machine.skill("project/.claude/skills/base", "1.0.0", "do_base", "");
-    machine.skill("home/.claude/skills/base", "2.0.0", "do_base", "");
-    let run = machine.check(&[]);
+    test_env.skill("project/.claude/skills/a", "1.0.0", "do_a", &needs("^1"));
+    test_env.skill("project/.claude/skills/b", "1.0.0", "do_b", &needs("^2"));
+    test_env.skill("project/.claude/skills/c", "1.0.0", "do_c", "");
+    test_env.skill("project/.claude/skills/base", "1.0.0", "do_base", "");
+    test_env.skill("home/.claude/skills/base", "2.0.0", "do_base", "");
+    let run = test_env.check(&[]);
     assert_eq!(run.code, 1, "{run}");
     insta::assert_snapshot!(run);
-    machine.skill("project/.claude/skills/b", "1.0.0", "do_b", &needs(">=1"));
-    assert_eq!(machine.check(&[]).code, 0);
-    machine.skill("project/.claude/skills/base", "1.0.0", "x", &needs("*").replace("base", "a"));
-    let report = machine.report(&[]);
+    test_env.skill("project/.claude/skills/b", "1.0.0", "do_b", &needs(">=1"));
+    assert_eq!(test_env.check(&[]).code, 0);
+    test_env.skill("project/.claude/skills/base", "1.0.0", "x", &needs("*").replace("base", "a"));
+    let report = test_env.report(&[]);
     assert_eq!(codes(&report)[0], "error dependency_cycle", "{report}");
 }
 
 #[test]
-fn tools_of_one_name_are_told_apart() {
-    let machine = Machine::new();
-    machine.agent("  - near\n  - far\n");
-    machine.skill("project/.claude/skills/near", "1.0.0", "search", "");
-    machine.skill("project/.claude/skills/far", "1.0.0", "search", "");
-    let run = machine.check(&[]);
+fn tools_of_the_same_name_are_distinguished() {
+    let test_env = TestEnv::new();
+    test_env.agent("  - near\n  - far\n");
+    test_env.skill("project/.claude/skills/near", "1.0.0", "search", "");
+    test_env.skill("project/.claude/skills/far", "1.0.0", "search", "");
+    let run = test_env.check(&[]);
     assert_eq!(run.code, 0, "{run}");
     assert!(run.stdout.contains("└── near/search"), "{run}");
     assert!(run.stdout.contains("the model sees them as far/search and near/search"), "{run}");
-    assert_eq!(machine.check(&["--strict"]).code, 1);
-    let report = machine.report(&[]);
+    assert_eq!(test_env.check(&["--strict"]).code, 1);
+    let report = test_env.report(&[]);
     let tool = json!({"name": "search", "qualified_name": "far/search", "shown": "far/search"});
     assert_eq!(report["skills"][0]["tools"], json!([tool]));
     assert_eq!(report["permissions"][0]["skills"], json!(["far", "near"]), "one union");
@@ -238,21 +238,21 @@ fn tools_of_one_name_are_told_apart() {
 
 #[test]
 fn a_model_must_be_large_enough() {
-    let machine = Machine::new();
+    let test_env = TestEnv::new();
     let needs = "requirements:\n  model: \">=13B\"\n  context: \">=8K\"\n  hardware:\n    npu: \
                  required\n    gpu_vram: \">=8GB\"\n";
-    machine.skill("project/.claude/skills/a", "1.0.0", "do_a", needs);
+    test_env.skill("project/.claude/skills/a", "1.0.0", "do_a", needs);
     let model = |text: &str| {
-        machine.write("project/AGENT.yaml", &format!("name: tester\nskills: [a]\n{text}"));
+        test_env.write("project/AGENT.yaml", &format!("name: tester\nskills: [a]\n{text}"));
     };
     let told = |args: &[&str]| -> Vec<String> {
-        let codes = codes(&machine.report(args)).into_iter();
+        let codes = codes(&test_env.report(args)).into_iter();
         codes.filter(|code| code != "note experimental").collect()
     };
     let unknown = ["note not_known"; 4];
     model("");
     assert_eq!(told(&[]), unknown, "nothing is stated, so nothing is fine");
-    assert_eq!(machine.check(&["--strict"]).code, 0, "and nothing is wrong");
+    assert_eq!(test_env.check(&["--strict"]).code, 0, "and nothing is wrong");
     let known = ["--model", "x-13b", "--context", "8K", "--gpu-memory", "8GB", "--npu", "yes"];
     assert_eq!(told(&known), [""; 0]);
     let small = ["--model", "x-7b", "--context", "4096", "--gpu-memory", "6GB", "--npu", "no"];
@@ -263,7 +263,7 @@ fn a_model_must_be_large_enough() {
         "error no_npu",
     ];
     assert_eq!(told(&small), expected);
-    assert_eq!(machine.check(&small).code, 1);
+    assert_eq!(test_env.check(&small).code, 1);
     model("model: {minimum: \">=7B\", context: \">=32K\"}\n");
     let expected = [
         "error model_too_small",
@@ -275,37 +275,37 @@ fn a_model_must_be_large_enough() {
     assert_eq!(told(&[]), expected, "7B are admitted, and will not do");
     assert_eq!(told(&known)[..2], ["error context_too_small", "warning minimum_too_low"]);
     model("model: Qwen3.5-35B\n");
-    let run = machine.check(&[]);
+    let run = test_env.check(&[]);
     assert_eq!(run.code, 0, "{run}");
     assert!(run.stdout.contains("Qwen3.5-35B with 35B parameters and an unknown context"), "{run}");
-    let run = machine.check(&["--model", "mystery"]);
+    let run = test_env.check(&["--model", "mystery"]);
     assert!(run.stdout.contains("mystery of unknown size"), "{run}");
-    machine.skill("project/.claude/skills/a", "1.0.0", "do_a", "requirements:\n  model: lots\n");
+    test_env.skill("project/.claude/skills/a", "1.0.0", "do_a", "requirements:\n  model: lots\n");
     assert!(!told(&[]).is_empty());
 }
 
 #[test]
 fn sets_of_skills() {
-    let machine = Machine::new();
-    machine.write(
+    let test_env = TestEnv::new();
+    test_env.write(
         "project/gaia-agent.yaml",
         "name: tester\nskills: [base]\nskill_sets:\n  small: [a]\n  large: [a, b]\n",
     );
     for name in ["base", "a", "b"] {
-        machine.skill(&format!("project/.claude/skills/{name}"), "1.0.0", name, "");
+        test_env.skill(&format!("project/.claude/skills/{name}"), "1.0.0", name, "");
     }
-    let run = machine.check(&[]);
+    let run = test_env.check(&[]);
     assert_eq!(run.code, 2, "{run}");
     assert!(run.stderr.contains("choose `large` or `small`"), "{run}");
-    assert_eq!(chosen(&machine.report(&["--set", "small"])).len(), 2);
-    let report = machine.report(&["gaia-agent.yaml", "--set", "large"]);
+    assert_eq!(chosen(&test_env.report(&["--set", "small"])).len(), 2);
+    let report = test_env.report(&["gaia-agent.yaml", "--set", "large"]);
     assert_eq!((chosen(&report).len(), &report["agent"]["set"]), (3, &json!("large")));
-    assert_eq!(machine.check(&["--set", "huge"]).code, 2);
+    assert_eq!(test_env.check(&["--set", "huge"]).code, 2);
 }
 
 #[test]
 fn files_that_cannot_be_read() {
-    let machine = Machine::new();
+    let test_env = TestEnv::new();
     for (text, place) in [
         ("name: x\nskills:\n  - {name: a, version: \">=x\"}\n", "AGENT.yaml:3:24: "),
         ("name: x\nskills: [a, a]\n", "AGENT.yaml:2:13: "),
@@ -316,18 +316,18 @@ fn files_that_cannot_be_read() {
         ("", "AGENT.yaml:1:1: "),
         ("skills: []\n", "AGENT.yaml:1:1: "),
     ] {
-        machine.write("project/AGENT.yaml", text);
-        let run = machine.check(&[]);
+        test_env.write("project/AGENT.yaml", text);
+        let run = test_env.check(&[]);
         assert_eq!(run.code, 2, "{text}: {run}");
         assert!(run.stderr.contains(place), "{text}: {run}");
         assert!(run.stdout.is_empty(), "{run}");
     }
-    machine.0.write("project/AGENT.yaml", b"\xff\xfe\x00name");
-    assert_eq!(machine.check(&[]).code, 2);
-    machine.0.write("project/AGENT.yaml", vec![b'#'; 20 << 20]);
-    let run = machine.check(&[]);
+    test_env.0.write("project/AGENT.yaml", b"\xff\xfe\x00name");
+    assert_eq!(test_env.check(&[]).code, 2);
+    test_env.0.write("project/AGENT.yaml", vec![b'#'; 20 << 20]);
+    let run = test_env.check(&[]);
     assert_eq!((run.code, run.stderr.contains("bytes")), (2, true), "{run}");
-    machine.agent("  - a\n");
+    test_env.agent("  - a\n");
     for args in [
         &["nowhere.yaml"][..],
         &["../home"],
@@ -337,24 +337,24 @@ fn files_that_cannot_be_read() {
         &["--gpu-memory", "8"],
         &["--project", "nowhere"],
     ] {
-        let run = machine.check(args);
+        let run = test_env.check(args);
         assert_eq!(run.code, 2, "{args:?}: {run}");
         assert!(run.stderr.contains("error: "), "{args:?}: {run}");
     }
 }
 
 #[test]
-fn an_agent_without_skills_and_one_with_strange_words() {
-    let machine = Machine::new();
-    machine.write("project/AGENT.yaml", "name: lonely\nskils: [a]\n");
-    let run = machine.check(&[]);
+fn agent_without_skills_and_unknown_fields() {
+    let test_env = TestEnv::new();
+    test_env.write("project/AGENT.yaml", "name: lonely\nskils: [a]\n");
+    let run = test_env.check(&[]);
     assert_eq!(run.code, 0, "{run}");
     assert!(run.stdout.contains("AGENT.yaml:2:1: warning[unknown_key]"), "{run}");
-    machine.write(
+    test_env.write(
         "project/AGENT.yaml",
         "name: \"\\e[31mred\"\ndescription: x\nskills: []\nmodel: \"\\e]0;x\\a 7B\"\n",
     );
-    let run = machine.check(&[]);
+    let run = test_env.check(&[]);
     assert_eq!(run.code, 0, "{run}");
     assert!(!run.stdout.contains('\u{1b}'), "{run}");
 }

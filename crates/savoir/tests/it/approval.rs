@@ -1,4 +1,4 @@
-//! `approve`, `approvals`, `revoke` and `runs`.
+//! Tests `savoir approve`, its options `--list` and `--revoke`, and `savoir runs`.
 
 use std::{
     fs,
@@ -55,7 +55,7 @@ fn without_a_terminal_nothing_is_approved() {
 }
 
 #[test]
-fn a_flood_of_rights_names_the_command_that_shows_them_all() {
+fn many_permissions_are_shortened_with_a_hint() {
     let sandbox = Sandbox::new();
     let flood = |n| format!("  - network:read:h{n}.example.com\n");
     let flood = (0..40).map(flood).collect::<Vec<_>>().concat();
@@ -73,7 +73,7 @@ fn a_flood_of_rights_names_the_command_that_shows_them_all() {
     let hidden = rights.find("may fetch from 40 hosts").unwrap_or_else(|| panic!("{asked}"));
     assert!(rights.find("~/.ssh").is_some_and(|at| at < hidden), "{asked}");
     assert!(rights.find("evil.example").is_some_and(|at| at < hidden), "{asked}");
-    // The command that the warning names works as it stands there.
+    // The command in the warning works unchanged.
     let warning = asked.stdout.replace("\n             ", " ");
     let (_, named) = warning.split_once("`savoir ").unwrap_or_else(|| panic!("{asked}"));
     let (named, _) = named.split_once('`').unwrap_or_else(|| panic!("{asked}"));
@@ -90,7 +90,7 @@ fn a_flood_of_rights_names_the_command_that_shows_them_all() {
 }
 
 #[test]
-fn an_answer_holds_elsewhere_and_says_so() {
+fn approval_applies_in_other_folders() {
     let sandbox = sandbox();
     sandbox.write("writer/SKILL.md", TOOL.replace("read_only: true\n", ""));
     let page = |skill: &str| sandbox.run(&["approve", skill]).stdout;
@@ -100,14 +100,14 @@ fn an_answer_holds_elsewhere_and_says_so() {
     assert!(demo.contains("permissions  may read files below") && demo.contains(&reads), "{demo}");
     let writes = page("writer");
     assert!(writes.contains("elsewhere    reads, creates, changes and deletes files"), "{writes}");
-    // In a repository they are rights like any others.
+    // In a repository they are ordinary permissions.
     sandbox.write(".git/HEAD", "ref: refs/heads/main\n");
     let here = page("writer");
     assert!(!here.contains("elsewhere") && !here.contains("permissions  none"), "{here}");
 }
 
 #[test]
-fn yes_keeps_the_answer() {
+fn yes_option_stores_the_approval() {
     let sandbox = sandbox();
     let run = sandbox.run(&["approve", "demo", "--yes", "--allow-write", "out", "--json"]);
     assert_eq!(run.code, 0, "{run}");
@@ -145,7 +145,7 @@ fn yes_keeps_the_answer() {
 }
 
 #[test]
-fn a_change_of_the_skill_is_a_reason() {
+fn changed_skill_needs_a_new_approval() {
     let sandbox = sandbox();
     assert_eq!(sandbox.run(&["approve", "demo", "--yes"]).code, 0);
     assert_eq!(sandbox.run(&["approve", "demo"]).code, 0);
@@ -172,7 +172,7 @@ fn a_change_of_the_skill_is_a_reason() {
     assert_eq!(run.json()["reasons"][0], reason);
     fs::remove_dir_all(sandbox.path("demo/node_modules")).expect("removed");
 
-    // Another program of the same name comes first on PATH: the system's own is still the one.
+    // If another program of the same name is first on PATH, the system program is still used.
     let fake = sandbox.write("bin/echo", "#!/bin/sh\n");
     closed(&fake);
     let path = format!("{}:/usr/bin:/bin", sandbox.path("bin").display());
@@ -180,7 +180,7 @@ fn a_change_of_the_skill_is_a_reason() {
         sandbox.command(&["approve", "demo"]).env("PATH", &path).output().expect("savoir runs");
     assert!(output.status.success(), "{output:?}");
 
-    // A program that only the user's own PATH has is held to its content.
+    // A program that is only on the user's PATH is identified by its content.
     sandbox.write("demo/SKILL.md", TOOL.replace("\necho ", "\nown-echo "));
     let own = sandbox.write("bin/own-echo", "#!/bin/sh\n");
     closed(&own);
@@ -196,7 +196,7 @@ fn a_change_of_the_skill_is_a_reason() {
     assert!(text.contains("reason       the content of own-echo changed: /"), "{text}");
 }
 
-/// Its owner may do everything, others may not write.
+/// Only the owner may write.
 #[cfg(unix)]
 fn closed(path: &Path) {
     use std::os::unix::fs::PermissionsExt as _;
@@ -228,7 +228,7 @@ fn revoking_removes_approvals() {
 }
 
 #[test]
-fn what_cannot_be_held_is_refused_even_with_yes() {
+fn unenforceable_permissions_are_rejected_even_with_yes() {
     let sandbox = sandbox();
     for bad in [["--allow-host", "*"], ["--allow-read", "a/../../b"], ["--allow-env", "A B"]] {
         let run = sandbox.run(&["approve", "demo", "--yes", bad[0], bad[1]]);
@@ -242,7 +242,7 @@ fn what_cannot_be_held_is_refused_even_with_yes() {
 }
 
 #[test]
-fn a_damaged_store_stops_everything_and_is_kept() {
+fn damaged_approvals_file_is_an_error_and_unchanged() {
     let sandbox = sandbox();
     let file = sandbox.write(".savoir/data/approvals.json", "{ not json");
     // Whatever the umask is.
@@ -260,7 +260,7 @@ fn a_damaged_store_stops_everything_and_is_kept() {
 }
 
 #[test]
-fn processes_take_turns() {
+fn concurrent_approvals_are_all_stored() {
     let sandbox = Sandbox::new();
     let names: Vec<String> = (0..8).map(|n| format!("skill-{n}")).collect();
     let children: Vec<_> = names
@@ -278,7 +278,7 @@ fn processes_take_turns() {
     assert_eq!(approvals(&sandbox).len(), 8);
 }
 
-/// Runs `savoir` on a terminal of its own and types into it; nothing where there is no `script`.
+/// Runs `savoir` on a new terminal and types into it; `None` without `script`.
 fn on_a_terminal(sandbox: &Sandbox, arguments: &str, typed: &str) -> Option<Transcript> {
     let savoir = sandbox.command(&[]);
     let line = format!("{} {arguments}", savoir.get_program().to_string_lossy());
@@ -306,7 +306,7 @@ fn on_a_terminal(sandbox: &Sandbox, arguments: &str, typed: &str) -> Option<Tran
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_person_is_asked_and_answers() {
+fn user_is_asked_on_a_terminal() {
     let sandbox = sandbox();
     for (typed, code, kept) in [
         ("n\n", 3, 0),
@@ -344,7 +344,7 @@ fn a_skill_cannot_forge_the_question() {
 }
 
 #[test]
-fn runs_begin_with_none() {
+fn runs_list_is_empty_at_first() {
     let sandbox = Sandbox::new();
     let run = sandbox.run(&["runs"]);
     assert_eq!((run.code, run.stdout.as_str()), (0, "nothing has been run yet\n"), "{run}");

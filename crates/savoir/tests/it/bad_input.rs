@@ -1,4 +1,5 @@
-//! Any bytes at all get a finding, never a panic, and the other files are still checked.
+//! Tests invalid input: every file gets a finding instead of a panic, and other files are still
+//! checked.
 
 use std::{
     fs::{self, File},
@@ -41,7 +42,7 @@ fn codes_of(bytes: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn bytes_that_are_no_text() {
+fn invalid_utf8_is_reported() {
     assert_eq!(codes_of(b"---\nname: bad\nx: \xff\xfe\n---\n"), ["not-utf8"]);
     assert_eq!(codes_of(b"\xff\xfe-\0-\0-\0\n\0"), ["not-utf8"]);
     assert!(codes_of(b"---\nname: bad\ndescription: x\n---\na\0b\n").contains(&"nul-byte".into()));
@@ -49,7 +50,7 @@ fn bytes_that_are_no_text() {
 }
 
 #[test]
-fn yaml_that_would_hurt() {
+fn hostile_yaml_is_rejected() {
     let deep = format!("---\nname: bad\nx: {}{}\n---\n", "[".repeat(10_000), "]".repeat(10_000));
     assert!(codes_of(deep.as_bytes()).contains(&"yaml-too-deep".into()));
     let mut laughs = vec!["---\nname: bad\na: &a [x,x,x,x,x,x,x,x,x]".to_owned()];
@@ -65,7 +66,7 @@ fn yaml_that_would_hurt() {
 }
 
 #[test]
-fn a_hundred_mebibytes_are_refused_unread() {
+fn huge_files_are_rejected_without_reading() {
     let sandbox = Sandbox::new();
     let path = sandbox.write("big/SKILL.md", "");
     File::options().write(true).open(path).expect("file").set_len(100 << 20).expect("size");
@@ -141,7 +142,7 @@ fn names_that_would_leave_the_folder() {
 }
 
 #[test]
-fn a_terminal_is_never_given_what_a_skill_wants_it_to_do() {
+fn terminal_escapes_of_a_skill_are_not_printed() {
     let sandbox = Sandbox::new();
     let text = "---\nname: demo\ndescription: \"safe\\e[2K\\rPermissions: none\"\nx\u{202e}y: \u{1b}[31m\n---\nHi\u{1b}]0;t\u{7}\n";
     sandbox.write("demo/SKILL.md", text);
@@ -157,7 +158,7 @@ fn a_terminal_is_never_given_what_a_skill_wants_it_to_do() {
 }
 
 #[test]
-fn nobody_reads_to_the_end() {
+fn closed_output_pipe_is_not_an_error() {
     let sandbox = Sandbox::new();
     let bad = "---\nname: Bad Name\ndescription: Use for: demos\n---\nx\n";
     for number in 0..1500 {

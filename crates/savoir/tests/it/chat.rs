@@ -1,4 +1,4 @@
-//! `chat`: whole turns of the program, with models that are reached over HTTP.
+//! Tests `savoir chat` with models that are reached over HTTP.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{
     live_server::{Provider, ProviderBehavior},
-    outside::{service, skipped},
+    services::{service, skipped},
     support::{Sandbox, Transcript},
 };
 
@@ -93,7 +93,7 @@ fn one_question_gets_one_answer() {
 }
 
 #[test]
-fn a_skill_is_followed_and_holds() {
+fn active_skill_restricts_tools() {
     let sandbox = project();
     let provider = Provider::new(ProviderBehavior::Calls(
         &[
@@ -129,13 +129,13 @@ fn a_skill_is_followed_and_holds() {
     assert_eq!(log.matches("a call is refused").count(), 2, "{log}");
     assert!(log.contains("a call failed") && log.contains("path-outside-workspace"), "{log}");
     assert_eq!(events.last().expect("events")["data"]["status"], "success");
-    // What the skill does not allow is not even told of.
+    // Tools that the skill does not allow are not offered.
     let tools = provider.questions()[1]["tools"].to_string();
     assert!(tools.contains("read_file") && !tools.contains("run_command"), "{tools}");
 }
 
 #[test]
-fn work_in_the_workspace_needs_a_person_or_their_word() {
+fn workspace_changes_need_approval() {
     let calls: &[_] = &[("write_file", r#"{"path": "new.txt", "content": "x"}"#)];
     let sandbox = project();
     let provider = Provider::new(ProviderBehavior::Calls(calls, &["I could not."]));
@@ -161,7 +161,7 @@ fn limits_end_an_answer_with_a_reason() {
 }
 
 #[test]
-fn a_model_is_sent_no_more_than_it_holds() {
+fn context_is_limited_to_the_model_window() {
     let sandbox = project();
     for name in ["a", "b", "c"] {
         sandbox.write(&format!("project/{name}.txt"), "words ".repeat(2000));
@@ -184,7 +184,7 @@ fn a_model_is_sent_no_more_than_it_holds() {
 }
 
 #[test]
-fn what_is_wrong_is_told_before_anything_is_asked() {
+fn invalid_options_are_reported_before_the_first_request() {
     let sandbox = project();
     let provider = Provider::new(ProviderBehavior::Says(&["x"]));
     let run = chat(&sandbox, &["Hi"], |_| {});
@@ -235,7 +235,7 @@ fn a_conversation_on_a_terminal_asks_before_it_writes() {
 }
 
 #[test]
-fn an_interrupt_ends_an_answer_and_says_so() {
+fn interrupt_ends_the_answer() {
     let sandbox = project();
     let provider = Provider::new(ProviderBehavior::Dawdles);
     let mut command = sandbox.command(&["chat", "--once", "Go on and on."]);
@@ -253,7 +253,7 @@ fn an_interrupt_ends_an_answer_and_says_so() {
     assert!(said.contains("error: the answer was stopped"), "{said}");
 }
 
-/// A project whose model runs a command that does not end, and the program that asked it to.
+/// A project whose model runs an endless command, and the running `savoir chat`.
 fn busy(sandbox: &Sandbox) -> (Provider, Child) {
     let calls: &[_] = &[("run_command", r#"{"command": "touch begun; sleep 60"}"#)];
     let provider = Provider::new(ProviderBehavior::Calls(calls, &["Done."]));
@@ -317,7 +317,7 @@ fn terminating_chat_leaves_no_processes() {
 }
 
 #[test]
-fn a_killed_program_leaves_nothing() {
+fn killed_chat_leaves_no_processes() {
     if !can_run() {
         return;
     }
@@ -335,7 +335,7 @@ fn a_killed_program_leaves_nothing() {
 }
 
 #[test]
-fn a_question_comes_from_a_pipe_too_and_a_pipe_agrees_to_nothing() {
+fn piped_question_cannot_approve_tools() {
     let sandbox = project();
     let calls: &[_] = &[("run_command", r#"{"command": "touch new.txt"}"#)];
     let provider = Provider::new(ProviderBehavior::Calls(calls, &["No."]));
@@ -350,7 +350,7 @@ fn a_question_comes_from_a_pipe_too_and_a_pipe_agrees_to_nothing() {
 }
 
 #[test]
-fn a_skill_is_carried_out_apart() {
+fn skill_runs_in_a_fork() {
     let sandbox = project();
     // The questions of both histories are answered by how many calls each has behind it.
     let provider = Provider::new(ProviderBehavior::Calls(
@@ -370,7 +370,7 @@ fn a_skill_is_carried_out_apart() {
 }
 
 #[test]
-fn a_scripted_model_of_others_uses_a_skill() {
+fn scripted_model_uses_a_skill() {
     let Some(model) = service("SAVOIR_TEST_AIMOCK", "a scripted model") else { return };
     let sandbox = project();
     for (name, variables) in [

@@ -1,4 +1,4 @@
-//! `savoir check`.
+//! Tests `savoir check`.
 
 use std::fs;
 
@@ -45,7 +45,7 @@ fn github_and_sarif() {
 }
 
 #[test]
-fn fixing_changes_only_what_it_must_and_only_once() {
+fn fix_is_minimal_and_idempotent() {
     let sandbox = Sandbox::new();
     sandbox.write("demo/SKILL.md", BROKEN);
     sandbox.write("demo/references/guide.md", "# Guide\n");
@@ -108,7 +108,7 @@ fn selecting_and_ignoring() {
 }
 
 #[test]
-fn strict_makes_warnings_stop() {
+fn strict_fails_on_warnings() {
     let sandbox = Sandbox::new();
     sandbox.write("demo/SKILL.md", GOOD.replace('\n', "\r\n"));
     assert_eq!(sandbox.run(&["check", "demo"]).code, 0);
@@ -179,7 +179,7 @@ fn many_skills_come_in_order() {
 }
 
 #[test]
-fn targets_add_what_a_host_refuses() {
+fn target_option_reports_host_errors() {
     let sandbox = Sandbox::new();
     sandbox.write("claude-helper/SKILL.md", GOOD.replace("demo", "claude-helper"));
     assert_eq!(sandbox.run(&["check", "claude-helper"]).code, 0);
@@ -190,7 +190,7 @@ fn targets_add_what_a_host_refuses() {
 }
 
 #[test]
-fn the_last_line_counts_what_can_be_fixed() {
+fn summary_counts_fixable_problems() {
     let sandbox = Sandbox::new();
     sandbox.write("demo/SKILL.md", BROKEN);
     let run = sandbox.run(&["check", "demo"]);
@@ -200,7 +200,7 @@ fn the_last_line_counts_what_can_be_fixed() {
 }
 
 #[test]
-fn a_diff_of_a_missing_path_names_it() {
+fn diff_of_a_missing_path_is_an_error() {
     let run = Sandbox::new().run(&["check", "--diff", "missing"]);
     assert_eq!(run.code, 2, "{run}");
     assert!(run.stderr.contains("error: missing: the file or folder does not exist"), "{run}");
@@ -217,7 +217,7 @@ fn plain_text_is_not_a_skill() {
 }
 
 #[test]
-fn the_place_of_a_skill_tells_its_dialect() {
+fn folder_determines_the_dialect() {
     let sandbox = Sandbox::new();
     let text =
         "---\nname: demo\ndescription: Shows it. Use when learning.\nversion: 1.0\n---\n# Demo\n";
@@ -269,7 +269,7 @@ fn copies_of_a_locked_skill_are_checked_once() {
 
 /// GAIA calls it `validate`, and people try `lint`.
 #[test]
-fn validate_is_the_same() {
+fn validate_is_an_alias_of_check() {
     let sandbox = Sandbox::with_examples();
     sandbox.write("bad/SKILL.md", "---\nname: other\n---\n");
     for args in [&["examples/hello-world"][..], &["bad"], &["nowhere"], &["bad", "--json"]] {

@@ -1,29 +1,29 @@
-//! Clients and models that others wrote, with the house in between. What a small model says is its
-//! own affair: only the form of it is looked at.
+//! Tests third-party clients and real models with `savoir serve` in between. Only the format of
+//! model answers is checked.
 
 use std::process::Command;
 
 use serde_json::{Value, json};
 
 use crate::{
-    live_server::House,
-    outside::{python, service},
+    live_server::TestServer,
+    services::{python, service},
     support::Sandbox,
 };
 
 const SKILL: &str = "---\nname: hello\ndescription: Says hello. Use when someone comes.\nmodel:\n  temperature: 0\n  max_tokens: 12\n---\n\nSay hello.\n";
 
-/// Runs a skill through the house with a real client; gives the events.
+/// Runs a skill through the server with a real client; gives the events.
 fn run(program: &str, change: impl Fn(&mut Command)) -> Vec<Value> {
     let sandbox = Sandbox::new();
-    let house = House::start_with(&sandbox, &[], |command| {
+    let server = TestServer::start_with(&sandbox, &[], |command| {
         change(command.env("NO_PROXY", "127.0.0.1"));
     });
-    let token = house.log_in(&sandbox);
+    let token = server.log_in(&sandbox);
     let body = json!({"name": "hello", "content": SKILL});
-    let made = house.ask("POST", "/api/v1/skills", &token, Some(&body));
+    let made = server.ask("POST", "/api/v1/skills", &token, Some(&body));
     assert_eq!(made.status, 201, "{}", made.body);
-    let url = format!("http://{}/api/v1/skills/hello/run", house.address);
+    let url = format!("http://{}/api/v1/skills/hello/run", server.address);
     let output = python(program, "stream.py", &[&url, &token, "{}"]);
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{printed}{}", String::from_utf8_lossy(&output.stderr));

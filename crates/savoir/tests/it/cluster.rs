@@ -1,4 +1,4 @@
-//! Several servers that share one database and one bucket.
+//! Tests several servers that share one database and one bucket.
 
 use std::{
     io::BufRead as _,
@@ -9,21 +9,21 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    live_server::{Answer, House, Provider, ProviderBehavior, events},
-    outside::{RunEnvironment, upload},
+    live_server::{HttpResponse, Provider, ProviderBehavior, TestServer, events},
+    services::{RunEnvironment, upload},
 };
 
-const OFF: [&str; 2] = ["--rate-limit", "off"];
+const NO_RATE_LIMIT: [&str; 2] = ["--rate-limit", "off"];
 
 /// Makes an account over HTTP; gives its token.
-pub(crate) fn register(house: &House, email: &str) -> String {
+pub(crate) fn register(server: &TestServer, email: &str) -> String {
     let body = json!({"email": email, "password": "secret-word"});
-    let answer = house.ask("POST", "/api/v1/auth/register", "", Some(&body));
+    let answer = server.ask("POST", "/api/v1/auth/register", "", Some(&body));
     assert_eq!(answer.status, 200, "{}", answer.body);
     answer.json()["token"].as_str().expect("a token").to_owned()
 }
 
-fn ok(answer: &Answer) -> Value {
+fn ok(answer: &HttpResponse) -> Value {
     assert!(answer.status < 300, "{} {}", answer.status, answer.body);
     answer.json()
 }
@@ -33,9 +33,9 @@ fn greeter(words: &str) -> String {
 }
 
 #[test]
-fn a_login_is_good_at_both_and_ends_at_both() {
+fn login_and_logout_apply_to_both_servers() {
     let Some(run_env) = RunEnvironment::new() else { return };
-    let (one, two) = (run_env.house(&OFF, None), run_env.house(&OFF, None));
+    let (one, two) = (run_env.server(&NO_RATE_LIMIT, None), run_env.server(&NO_RATE_LIMIT, None));
     let token = register(&one, "ada@example.com");
     for _ in 0..3 {
         assert_eq!(two.ask("GET", "/api/v1/auth/me", &token, None).status, 200);
@@ -55,12 +55,12 @@ fn a_login_is_good_at_both_and_ends_at_both() {
 fn runs_are_counted_together() {
     let Some(run_env) = RunEnvironment::new() else { return };
     let provider = Provider::new(ProviderBehavior::Says(&["Hello."]));
-    let (one, two) = (run_env.house(&[], Some(&provider)), run_env.house(&[], Some(&provider)));
+    let (one, two) = (run_env.server(&[], Some(&provider)), run_env.server(&[], Some(&provider)));
     let addresses = [one.address.as_str(), &two.address];
     let run = |number: usize, token: &str| {
         let inputs = json!({"inputs": {"article": "Rain fell."}});
         let path = "/api/v1/skills/article-summary/run";
-        let answer = House::try_ask(addresses[number % 2], "POST", path, token, Some(&inputs));
+        let answer = TestServer::try_ask(addresses[number % 2], "POST", path, token, Some(&inputs));
         answer.expect("an answer").status
     };
     let token = register(&one, "ada@example.com");
@@ -82,17 +82,20 @@ fn runs_are_counted_together() {
 fn both_servers_see_each_others_writes() {
     let Some(run_env) = RunEnvironment::new() else { return };
     let provider = Provider::new(ProviderBehavior::Says(&["Good ", "day."]));
-    let (one, two) = (run_env.house(&OFF, Some(&provider)), run_env.house(&OFF, Some(&provider)));
+    let (one, two) = (
+        run_env.server(&NO_RATE_LIMIT, Some(&provider)),
+        run_env.server(&NO_RATE_LIMIT, Some(&provider)),
+    );
     let token = register(&one, "ada@example.com");
-    let ask = |house: &House, method: &str, path: &str, body: Option<Value>| {
-        house.ask(method, path, &token, body.as_ref())
+    let ask = |server: &TestServer, method: &str, path: &str, body: Option<Value>| {
+        server.ask(method, path, &token, body.as_ref())
     };
 
     let body = json!({"name": "greeter", "content": greeter("Say hello.")});
     assert_eq!(ask(&one, "POST", "/api/v1/skills", Some(body.clone())).status, 201);
     assert_eq!(ask(&two, "POST", "/api/v1/skills", Some(body)).status, 409);
-    let prompts = |house: &House| {
-        let answer = ask(house, "POST", "/api/v1/skills/greeter/run", Some(json!({})));
+    let prompts = |server: &TestServer| {
+        let answer = ask(server, "POST", "/api/v1/skills/greeter/run", Some(json!({})));
         assert!(answer.body.contains("Skill execution completed"), "{}", answer.body);
         let question = provider.questions().pop().expect("a question");
         question["messages"][1]["content"].as_str().unwrap_or_default().to_owned()
@@ -109,9 +112,9 @@ fn both_servers_see_each_others_writes() {
     assert_eq!(ask(&one, "DELETE", "/api/v1/skills/greeter", None).status, 204);
     assert_eq!(ask(&two, "GET", "/api/v1/skills/greeter", None).status, 404);
 
-    for (house, message) in [(&one, "First."), (&two, "Second."), (&one, "Third.")] {
+    for (server, message) in [(&one, "First."), (&two, "Second."), (&one, "Third.")] {
         let body = json!({"session_id": "talk", "message": message});
-        let answer = ask(house, "POST", "/api/v1/chat/completions", Some(body));
+        let answer = ask(server, "POST", "/api/v1/chat/completions", Some(body));
         assert!(answer.body.contains("Chat completed successfully"), "{}", answer.body);
     }
     let question = provider.questions().pop().expect("a question");
@@ -125,16 +128,16 @@ fn both_servers_see_each_others_writes() {
 }
 
 #[test]
-fn a_document_is_read_by_one_and_found_by_both() {
+fn document_indexed_by_one_server_is_found_by_both() {
     let Some(run_env) = RunEnvironment::new() else { return };
-    let (one, two) = (run_env.house(&OFF, None), run_env.house(&OFF, None));
+    let (one, two) = (run_env.server(&NO_RATE_LIMIT, None), run_env.server(&NO_RATE_LIMIT, None));
     let token = register(&one, "ada@example.com");
     let base = one.ask("POST", "/api/v1/knowledge", &token, Some(&json!({"name": "garden"})));
     let base = ok(&base)["id"].as_str().expect("an id").to_owned();
-    for (number, house) in [&one, &two, &one, &two].into_iter().enumerate() {
+    for (number, server) in [&one, &two, &one, &two].into_iter().enumerate() {
         let text = format!("The herb of number {number} is called wort{number} by everyone.");
         let path = format!("/api/v1/knowledge/{base}/upload");
-        let answer = upload(house, &path, &token, &format!("{number}.md"), &text);
+        let answer = upload(server, &path, &token, &format!("{number}.md"), &text);
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     }
     let began = Instant::now();
@@ -148,26 +151,26 @@ fn a_document_is_read_by_one_and_found_by_both() {
         thread::sleep(Duration::from_millis(100));
     };
     assert_eq!(documents.len(), 4);
-    for house in [&one, &two] {
+    for server in [&one, &two] {
         for number in 0..4 {
             let path = format!("/api/v1/knowledge/{base}/search?query=wort{number}");
-            let found = ok(&house.ask("GET", &path, &token, None));
+            let found = ok(&server.ask("GET", &path, &token, None));
             assert_eq!(found["total"], 1, "{found}");
         }
         let path = format!("/api/v1/knowledge/{base}/info");
-        assert_eq!(ok(&house.ask("GET", &path, &token, None))["document_count"], 4);
+        assert_eq!(ok(&server.ask("GET", &path, &token, None))["document_count"], 4);
     }
 }
 
 #[test]
-fn a_run_whose_house_died_goes_on_elsewhere() {
+fn run_continues_on_another_server_after_a_kill() {
     let Some(run_env) = RunEnvironment::new() else { return };
     let (slow, quick) = (
         Provider::new(ProviderBehavior::Dawdles),
         Provider::new(ProviderBehavior::Says(&["Done."])),
     );
-    let one = run_env.house(&OFF, Some(&slow));
-    let two = run_env.house(&OFF, Some(&quick));
+    let one = run_env.server(&NO_RATE_LIMIT, Some(&slow));
+    let two = run_env.server(&NO_RATE_LIMIT, Some(&quick));
     let token = register(&one, "ada@example.com");
     let graph = json!({
         "nodes": [
@@ -180,7 +183,7 @@ fn a_run_whose_house_died_goes_on_elsewhere() {
     let workflow = json!({"name": "long", "graph_data": graph});
     let workflow = ok(&one.ask("POST", "/api/v1/workflows", &token, Some(&workflow)));
     let path = format!("/api/v1/workflows/{}/execute", workflow["id"].as_str().expect("an id"));
-    let mut stream = one.begin("POST", &path, &token, Some(&json!({"input": "Tell me."})));
+    let mut stream = one.send_streaming("POST", &path, &token, Some(&json!({"input": "Tell me."})));
     let mut text = String::new();
     while !text.contains("event: token") {
         assert_ne!(stream.reader.read_line(&mut text).expect("a line"), 0, "{text}");
@@ -188,7 +191,7 @@ fn a_run_whose_house_died_goes_on_elsewhere() {
     let id = text.split("\"execution_id\": \"").nth(1).and_then(|rest| rest.split('"').next());
     let path = format!("/api/v1/workflows/executions/{}", id.expect("an id"));
     let resume = format!("{path}/resume");
-    // While its house lives, nobody takes it away.
+    // While its server runs, no other server takes the run.
     assert_eq!(two.ask("POST", &resume, &token, None).status, 409);
     one.signal("-KILL");
     let died = Instant::now();
@@ -223,16 +226,17 @@ fn a_run_whose_house_died_goes_on_elsewhere() {
 }
 
 #[test]
-fn houses_that_start_at_once_make_one_database() {
+fn concurrent_starts_create_one_database() {
     let Some(run_env) = RunEnvironment::new() else { return };
-    let houses: Vec<House> = thread::scope(|scope| {
-        let started: Vec<_> = (0..3).map(|_| scope.spawn(|| run_env.house(&OFF, None))).collect();
-        started.into_iter().map(|thread| thread.join().expect("a house")).collect()
+    let servers: Vec<TestServer> = thread::scope(|scope| {
+        let started: Vec<_> =
+            (0..3).map(|_| scope.spawn(|| run_env.server(&NO_RATE_LIMIT, None))).collect();
+        started.into_iter().map(|thread| thread.join().expect("a server")).collect()
     });
-    let token = register(&houses[0], "ada@example.com");
-    for house in &houses {
-        assert_eq!(house.ask("GET", "/api/v1/auth/me", &token, None).status, 200);
-        assert_eq!(house.ask("GET", "/api/v1/skills/plain-words", &token, None).status, 200);
+    let token = register(&servers[0], "ada@example.com");
+    for server in &servers {
+        assert_eq!(server.ask("GET", "/api/v1/auth/me", &token, None).status, 200);
+        assert_eq!(server.ask("GET", "/api/v1/skills/plain-words", &token, None).status, 200);
     }
     let doubled = "SELECT count(*) - count(DISTINCT version) FROM schema_versions";
     assert_eq!(run_env.number(doubled), 0);
@@ -240,17 +244,17 @@ fn houses_that_start_at_once_make_one_database() {
 }
 
 #[test]
-fn cut_connections_heal() {
+fn lost_connections_are_reopened() {
     let Some(run_env) = RunEnvironment::new() else { return };
-    let house = run_env.house(&OFF, None);
-    let token = register(&house, "ada@example.com");
+    let server = run_env.server(&NO_RATE_LIMIT, None);
+    let token = register(&server, "ada@example.com");
     for pause in [0, 2500] {
         // Several connections are in use.
         thread::scope(|scope| {
             for _ in 0..8 {
-                let (address, token) = (&house.address, &token);
+                let (address, token) = (&server.address, &token);
                 scope.spawn(move || {
-                    House::try_ask(address, "GET", "/api/v1/workflows", token, None)
+                    TestServer::try_ask(address, "GET", "/api/v1/workflows", token, None)
                 });
             }
         });
@@ -259,7 +263,7 @@ fn cut_connections_heal() {
         let cut = Instant::now();
         let mut failed = 0;
         for _ in 0..40 {
-            let status = house.ask("GET", "/api/v1/workflows", &token, None).status;
+            let status = server.ask("GET", "/api/v1/workflows", &token, None).status;
             assert!([200, 503].contains(&status), "{status}");
             failed += u32::from(status == 503);
         }
@@ -269,51 +273,51 @@ fn cut_connections_heal() {
         let most = if pause == 0 { 16 } else { 6 };
         assert!(failed <= most, "{failed} requests failed after {pause} ms");
         let body = json!({"name": "w"});
-        let made = house.ask("POST", "/api/v1/workflows", &token, Some(&body));
+        let made = server.ask("POST", "/api/v1/workflows", &token, Some(&body));
         assert_eq!(made.status, 201, "{}", made.body);
     }
 }
 
 #[test]
-fn a_bucket_out_of_reach_is_told_and_nothing_is_left_half_done() {
+fn unreachable_bucket_is_reported_without_partial_writes() {
     let Some(run_env) = RunEnvironment::new() else { return };
-    let house = run_env.house(&OFF, None);
-    let token = register(&house, "ada@example.com");
-    let base = house.ask("POST", "/api/v1/knowledge", &token, Some(&json!({"name": "garden"})));
+    let server = run_env.server(&NO_RATE_LIMIT, None);
+    let token = register(&server, "ada@example.com");
+    let base = server.ask("POST", "/api/v1/knowledge", &token, Some(&json!({"name": "garden"})));
     let base = ok(&base)["id"].as_str().expect("an id").to_owned();
     let skill = json!({"name": "greeter", "content": greeter("Say hello.")});
     let files = format!("/api/v1/knowledge/{base}");
-    assert_eq!(house.ask("GET", "/ready", "", None).status, 200);
+    assert_eq!(server.ask("GET", "/ready", "", None).status, 200);
 
     run_env.line.cut(true);
-    let answer = ready(&house, 503);
+    let answer = ready(&server, 503);
     let body = json!({"status": "not ready", "database": "ok", "storage": "unreachable"});
     assert_eq!(answer.json(), body);
-    assert_eq!(house.ask("GET", "/health", "", None).status, 200);
-    let made = house.ask("POST", "/api/v1/skills", &token, Some(&skill));
+    assert_eq!(server.ask("GET", "/health", "", None).status, 200);
+    let made = server.ask("POST", "/api/v1/skills", &token, Some(&skill));
     assert_eq!(made.status, 500, "{}", made.body);
     assert_eq!(made.json(), json!({"detail": "Failed to create skill"}));
     assert!(made.head.contains("\nx-request-id: "), "{}", made.head);
-    let listed = house.ask("GET", "/api/v1/skills", &token, None);
+    let listed = server.ask("GET", "/api/v1/skills", &token, None);
     assert_eq!((listed.status, &listed.json()["detail"]), (500, &json!("Failed to list skills")));
-    let answer = upload(&house, &format!("{files}/upload"), &token, "a.md", "Some words.");
+    let answer = upload(&server, &format!("{files}/upload"), &token, "a.md", "Some words.");
     assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
     assert!(answer.contains("\r\nx-request-id: "), "{answer}");
 
     run_env.line.cut(false);
-    ready(&house, 200);
-    assert_eq!(house.ask("GET", "/api/v1/skills/greeter", &token, None).status, 404);
-    let documents = ok(&house.ask("GET", &format!("{files}/documents"), &token, None));
+    ready(&server, 200);
+    assert_eq!(server.ask("GET", "/api/v1/skills/greeter", &token, None).status, 404);
+    let documents = ok(&server.ask("GET", &format!("{files}/documents"), &token, None));
     assert_eq!(documents["total"], 0, "{documents}");
-    let made = house.ask("POST", "/api/v1/skills", &token, Some(&skill));
+    let made = server.ask("POST", "/api/v1/skills", &token, Some(&skill));
     assert_eq!(made.status, 201, "{}", made.body);
 }
 
-/// Whether a house is ready is tried every other second.
-fn ready(house: &House, status: u16) -> Answer {
+/// Whether a server is ready is tried every other second.
+fn ready(server: &TestServer, status: u16) -> HttpResponse {
     let began = Instant::now();
     loop {
-        let answer = house.ask("GET", "/ready", "", None);
+        let answer = server.ask("GET", "/ready", "", None);
         if answer.status == status {
             return answer;
         }
@@ -322,10 +326,15 @@ fn ready(house: &House, status: u16) -> Answer {
     }
 }
 
-/// Asks the same of several houses at once; gives the statuses, the smallest first.
-fn at_once(houses: [&House; 2], path: &str, token: &str, body: Option<&Value>) -> Vec<u16> {
-    let addresses = houses.map(|house| house.address.as_str());
-    let ask = |number: usize| House::try_ask(addresses[number % 2], "POST", path, token, body);
+/// Asks the same of several servers at once; gives the statuses, the smallest first.
+fn send_concurrently(
+    servers: [&TestServer; 2],
+    path: &str,
+    token: &str,
+    body: Option<&Value>,
+) -> Vec<u16> {
+    let addresses = servers.map(|server| server.address.as_str());
+    let ask = |number: usize| TestServer::try_ask(addresses[number % 2], "POST", path, token, body);
     let mut statuses: Vec<u16> = thread::scope(|scope| {
         let ask = &ask;
         let asked: Vec<_> = (0..8).map(|number| scope.spawn(move || ask(number))).collect();
@@ -343,7 +352,7 @@ fn of_concurrent_writes_one_wins() {
         Provider::new(ProviderBehavior::Refuses),
         Provider::new(ProviderBehavior::Slowly(&["On."; 4])),
     );
-    let one = run_env.house(&OFF, Some(&no));
+    let one = run_env.server(&NO_RATE_LIMIT, Some(&no));
     let token = register(&one, "ada@example.com");
     let workflow = json!({"name": "w", "graph_data": {
         "nodes": [{"id": "s", "type": "start"}, {"id": "m", "type": "llm"}],
@@ -356,9 +365,10 @@ fn of_concurrent_writes_one_wins() {
     let id = run.body.split("\"execution_id\": \"").nth(1).and_then(|rest| rest.split('"').next());
     let resume = format!("/api/v1/workflows/executions/{}/resume", id.expect("an id"));
 
-    let (two, three) = (run_env.house(&OFF, Some(&slow)), run_env.house(&OFF, Some(&slow)));
+    let (two, three) =
+        (run_env.server(&NO_RATE_LIMIT, Some(&slow)), run_env.server(&NO_RATE_LIMIT, Some(&slow)));
     assert_eq!(
-        at_once([&two, &three], &resume, &token, None),
+        send_concurrently([&two, &three], &resume, &token, None),
         [200, 409, 409, 409, 409, 409, 409, 409]
     );
     assert_eq!(slow.questions().len(), 1);
@@ -367,14 +377,14 @@ fn of_concurrent_writes_one_wins() {
         let content = greeter("Say hello.").replace("greeter", &name);
         let body = json!({"name": name, "content": content});
         assert_eq!(
-            at_once([&two, &three], "/api/v1/skills", &token, Some(&body)),
+            send_concurrently([&two, &three], "/api/v1/skills", &token, Some(&body)),
             [201, 409, 409, 409, 409, 409, 409, 409]
         );
     }
     // Once: a client that finds more known addresses has to wait.
     let body = json!({"email": "bob@example.com", "password": "secret-word"});
     assert_eq!(
-        at_once([&two, &three], "/api/v1/auth/register", "", Some(&body)),
+        send_concurrently([&two, &three], "/api/v1/auth/register", "", Some(&body)),
         [200, 409, 409, 409, 409, 409, 409, 409]
     );
 }

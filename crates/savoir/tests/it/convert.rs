@@ -1,4 +1,4 @@
-//! `savoir convert`.
+//! Tests `savoir convert`.
 
 use std::fs;
 
@@ -30,7 +30,7 @@ fn examples() -> Vec<String> {
 }
 
 #[test]
-fn every_example_goes_everywhere_and_comes_back() {
+fn examples_round_trip_through_every_dialect() {
     let sandbox = Sandbox::with_examples();
     for name in examples() {
         let show = sandbox.run(&["show", &format!("examples/{name}"), "--json"]).json();
@@ -57,7 +57,7 @@ fn every_example_goes_everywhere_and_comes_back() {
 }
 
 #[test]
-fn its_own_dialect_is_the_identity() {
+fn converting_to_the_same_dialect_changes_nothing() {
     let sandbox = Sandbox::new();
     let odd = "\u{feff}---\r\nname:   demo  # odd\r\ndescription: 'd'\r\nmetadata: {\"a\": \"1.10\"}\r\n---\r\nbody\r\n\r\n";
     sandbox.write("demo/SKILL.md", odd);
@@ -67,7 +67,7 @@ fn its_own_dialect_is_the_identity() {
 }
 
 #[test]
-fn the_report_says_what_happened() {
+fn report_lists_every_field() {
     let sandbox = Sandbox::with_examples();
     let run = sandbox.run(&[
         "convert",
@@ -121,7 +121,7 @@ fn other_files_come_along_and_nothing_is_overwritten() {
 }
 
 #[test]
-fn what_cannot_be_read_is_not_converted() {
+fn unreadable_skills_are_not_converted() {
     let sandbox = Sandbox::new();
     sandbox.write("demo/SKILL.md", "---\nname: demo\nx: {a: [}\n  b\n---\n");
     let run = sandbox.run(&["convert", "demo", "--to", "codex", "-o", "out"]);

@@ -1,4 +1,4 @@
-//! Acknowledged skills, conversations and workflows survive a kill.
+//! Tests that acknowledged skills, conversations and workflows survive a kill.
 
 use std::{
     sync::{
@@ -12,8 +12,8 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    live_server::{House, Provider, ProviderBehavior},
-    outside::RunEnvironment,
+    live_server::{Provider, ProviderBehavior, TestServer},
+    services::RunEnvironment,
     support::Sandbox,
 };
 
@@ -22,7 +22,7 @@ const OPTIONS: [&str; 2] = ["--rate-limit", "off"];
 
 /// What a server said it has.
 #[derive(Default)]
-struct Ledger {
+struct Acknowledged {
     /// Names of skills with the number that was acknowledged last.
     skills: Mutex<Vec<(String, u32)>>,
     /// Conversations with how many turns were answered to their end.
@@ -30,7 +30,7 @@ struct Ledger {
     workflows: Mutex<Vec<String>>,
 }
 
-impl Ledger {
+impl Acknowledged {
     fn len(&self) -> usize {
         let turns = |sessions: &[(String, usize)]| sessions.iter().map(|(_, turns)| turns).sum();
         let (skills, sessions): (usize, usize) = (
@@ -50,17 +50,22 @@ fn skill(name: &str, number: u32) -> String {
 struct Writer<'a> {
     address: &'a str,
     token: &'a str,
-    ledger: &'a Ledger,
+    acknowledged: &'a Acknowledged,
     stop: &'a AtomicBool,
 }
 
 impl Writer<'_> {
-    /// The answer; `None` once there is nobody to ask.
-    fn ask(&self, method: &str, path: &str, body: &Value) -> Option<crate::live_server::Answer> {
+    /// The response; `None` after the server was killed.
+    fn ask(
+        &self,
+        method: &str,
+        path: &str,
+        body: &Value,
+    ) -> Option<crate::live_server::HttpResponse> {
         if self.stop.load(Ordering::Relaxed) {
             return None;
         }
-        let answer = House::try_ask(self.address, method, path, self.token, Some(body))?;
+        let answer = TestServer::try_ask(self.address, method, path, self.token, Some(body))?;
         assert!(answer.status < 300, "{method} {path}: {} {}", answer.status, answer.body);
         Some(answer)
     }
@@ -68,24 +73,24 @@ impl Writer<'_> {
     fn skills(&self, name: &str) -> Option<()> {
         let body = json!({"name": name, "content": skill(name, 1)});
         self.ask("POST", "/api/v1/skills", &body)?;
-        self.ledger.skills.lock().ok()?.push((name.to_owned(), 1));
+        self.acknowledged.skills.lock().ok()?.push((name.to_owned(), 1));
         for number in 2.. {
             let body = json!({"content": skill(name, number)});
             self.ask("PUT", &format!("/api/v1/skills/{name}"), &body)?;
-            let mut skills = self.ledger.skills.lock().ok()?;
+            let mut skills = self.acknowledged.skills.lock().ok()?;
             skills.iter_mut().find(|(known, _)| known == name)?.1 = number;
         }
         None
     }
 
     fn sessions(&self, id: &str) -> Option<()> {
-        self.ledger.sessions.lock().ok()?.push((id.to_owned(), 0));
+        self.acknowledged.sessions.lock().ok()?.push((id.to_owned(), 0));
         loop {
             let body = json!({"session_id": id, "message": "What now?"});
             let answer = self.ask("POST", "/api/v1/chat/completions", &body)?;
             // A stream that was broken off has no `done`.
             if answer.body.contains("Chat completed successfully") {
-                let mut sessions = self.ledger.sessions.lock().ok()?;
+                let mut sessions = self.acknowledged.sessions.lock().ok()?;
                 sessions.iter_mut().find(|(known, _)| known == id)?.1 += 1;
             }
         }
@@ -98,45 +103,45 @@ impl Writer<'_> {
             // An answer that was broken off was none.
             let made: Value = serde_json::from_str(&answer.body).ok()?;
             let id = made["id"].as_str()?.to_owned();
-            self.ledger.workflows.lock().ok()?.push(id);
+            self.acknowledged.workflows.lock().ok()?.push(id);
         }
         None
     }
 }
 
 /// Writes to a server until it is killed.
-fn write_and_kill(house: House, token: &str, ledger: &Ledger, round: u32) {
+fn write_and_kill(server: TestServer, token: &str, acknowledged: &Acknowledged, round: u32) {
     let stop = AtomicBool::new(false);
     let random = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("a time");
     thread::scope(|scope| {
         for number in 0..2 {
-            let (address, stop) = (&house.address, &stop);
-            let writer = move || Writer { address, token, ledger, stop };
+            let (address, stop) = (&server.address, &stop);
+            let writer = move || Writer { address, token, acknowledged, stop };
             scope.spawn(move || writer().skills(&format!("skill-{round}-{number}")));
             scope.spawn(move || writer().sessions(&format!("session-{round}-{number}")));
             scope.spawn(move || writer().workflows());
         }
         thread::sleep(Duration::from_millis(800 + u64::from(random.subsec_micros() % 700)));
-        house.signal("-KILL");
+        server.signal("-KILL");
         stop.store(true, Ordering::Relaxed);
     });
-    assert_eq!(house.wait().0, None, "it was killed");
+    assert_eq!(server.wait().0, None, "it was killed");
 }
 
 /// Everything that was acknowledged is there.
-fn check(house: &House, token: &str, ledger: &Ledger) {
+fn check(server: &TestServer, token: &str, acknowledged: &Acknowledged) {
     let get = |path: &str| {
-        let answer = house.ask("GET", path, token, None);
+        let answer = server.ask("GET", path, token, None);
         assert_eq!(answer.status, 200, "{path}: {}", answer.body);
         answer.json()
     };
-    for (name, number) in ledger.skills.lock().expect("a lock").iter() {
+    for (name, number) in acknowledged.skills.lock().expect("a lock").iter() {
         let text = get(&format!("/api/v1/skills/{name}"))["prompt"].to_string();
         let kept = text.rsplit("Number ").next().and_then(|end| end.split('.').next());
         let kept: u32 = kept.and_then(|digits| digits.parse().ok()).expect("a number");
         assert!((*number..=number + 1).contains(&kept), "{name}: {kept} in place of {number}");
     }
-    for (id, turns) in ledger.sessions.lock().expect("a lock").iter() {
+    for (id, turns) in acknowledged.sessions.lock().expect("a lock").iter() {
         if *turns == 0 {
             continue;
         }
@@ -148,39 +153,39 @@ fn check(house: &House, token: &str, ledger: &Ledger) {
         assert!(said("user") >= *turns, "{id}: {turns} turns, {session}");
         assert!(said("assistant") >= *turns, "{id}: {turns} turns, {session}");
     }
-    for id in ledger.workflows.lock().expect("a lock").iter() {
+    for id in acknowledged.workflows.lock().expect("a lock").iter() {
         get(&format!("/api/v1/workflows/{id}"));
     }
 }
 
 #[test]
-fn a_kill_loses_nothing_of_a_folder() {
+fn kill_loses_no_data_in_a_folder() {
     let sandbox = Sandbox::new();
     let provider = Provider::new(ProviderBehavior::Says(&["Nothing."]));
-    let mut house = House::start(&sandbox, &OPTIONS, Some(&provider));
-    let token = house.log_in(&sandbox);
-    let ledger = Ledger::default();
+    let mut server = TestServer::start(&sandbox, &OPTIONS, Some(&provider));
+    let token = server.log_in(&sandbox);
+    let acknowledged = Acknowledged::default();
     for round in 0..ROUNDS {
-        let before = ledger.len();
-        write_and_kill(house, &token, &ledger, round);
-        assert!(ledger.len() > before + 5, "the writers hardly wrote");
-        house = House::start(&sandbox, &OPTIONS, Some(&provider));
-        check(&house, &token, &ledger);
+        let before = acknowledged.len();
+        write_and_kill(server, &token, &acknowledged, round);
+        assert!(acknowledged.len() > before + 5, "the writers hardly wrote");
+        server = TestServer::start(&sandbox, &OPTIONS, Some(&provider));
+        check(&server, &token, &acknowledged);
     }
 }
 
 #[test]
-fn a_kill_loses_nothing_of_a_database_and_a_bucket() {
+fn kill_loses_no_data_in_database_and_bucket() {
     let Some(run_env) = RunEnvironment::new() else { return };
     let provider = Provider::new(ProviderBehavior::Says(&["Nothing."]));
-    let other = run_env.house(&OPTIONS, Some(&provider));
+    let other = run_env.server(&OPTIONS, Some(&provider));
     let token = crate::cluster::register(&other, "ada@example.com");
-    let ledger = Ledger::default();
+    let acknowledged = Acknowledged::default();
     for round in 0..ROUNDS {
-        let before = ledger.len();
-        let house = run_env.house(&OPTIONS, Some(&provider));
-        write_and_kill(house, &token, &ledger, round);
-        assert!(ledger.len() > before + 5, "the writers hardly wrote");
-        check(&other, &token, &ledger);
+        let before = acknowledged.len();
+        let server = run_env.server(&OPTIONS, Some(&provider));
+        write_and_kill(server, &token, &acknowledged, round);
+        assert!(acknowledged.len() > before + 5, "the writers hardly wrote");
+        check(&other, &token, &acknowledged);
     }
 }

@@ -1,10 +1,9 @@
-//! The examples in the documentation do what they say.
+//! Tests that the transcripts in the documentation are correct.
 //!
-//! A block ```` ```console ```` holds commands after `$ ` and what they print. The commands of one
+//! A block ```` ```console ```` contains commands after `$ ` and their output. The commands of one
 //! page run in order in one folder that starts with a copy of `examples/` and `docs/samples/`. A
-//! line `...` stands for any number of lines. `cat FILE` prints a file; only `savoir` and `cat` are
-//! run. What looks at the whole machine looks at `docs/samples/machine`; what installs does so in that
-//! folder, for the person of that machine.
+//! line `...` matches any number of lines. `cat FILE` prints a file; only `savoir` and `cat` are
+//! run. Commands that examine the whole machine use `docs/samples/machine` as the home folder.
 
 use std::{
     fs,
@@ -71,7 +70,7 @@ fn run(sandbox: &Sandbox, command: &str) -> String {
     match words.first().map(String::as_str) {
         Some("savoir") => {
             let run = match args.first() {
-                // The skills and agents of whoever runs the tests are not those of the page.
+                // The developer's skills and agents must not be used.
                 Some(&("list" | "status" | "info" | "which" | "enable" | "disable")) => sandbox
                     .run_as("docs/samples/machine/home", "docs/samples/machine/project", &args),
                 Some(
@@ -110,7 +109,7 @@ fn add_pages(folder: &Path, pages: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn every_transcript_is_true() {
+fn documented_transcripts_match() {
     let (mut count, mut wrong) = (0, Vec::new());
     for page in pages(&["README.md"]) {
         let sandbox = Sandbox::with_examples();
@@ -185,7 +184,7 @@ fn broken(page: &Path, target: &str) -> Option<String> {
 }
 
 #[test]
-fn every_link_leads_somewhere() {
+fn documentation_links_are_valid() {
     let mut count = 0;
     let mut problems = Vec::new();
     for page in pages(&["README.md", "CONTRIBUTING.md", "CHANGELOG.md"]) {
@@ -201,7 +200,7 @@ fn every_link_leads_somewhere() {
 
 /// `cargo run` in the README names no binary, so there must be exactly one to choose from.
 #[test]
-fn cargo_run_knows_what_to_run() {
+fn cargo_run_has_a_default_binary() {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = std::process::Command::new(cargo)
         .args(["metadata", "--no-deps", "--format-version", "1"])

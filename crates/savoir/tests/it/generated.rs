@@ -1,4 +1,4 @@
-//! Files that are generated from the code are what the code would generate.
+//! Tests that generated files are up to date.
 
 use std::{collections::BTreeMap, fs, path::Path};
 

@@ -1,4 +1,4 @@
-//! Hostile inputs of the shared data: every command rejects them the same way.
+//! Tests that every command rejects the hostile inputs of the shared data with the same error.
 
 use std::{
     ffi::OsString,
@@ -16,7 +16,7 @@ use savoir_package::{
 use serde_json::Value;
 
 use crate::{
-    outside::skipped,
+    services::skipped,
     support::{Sandbox, Transcript},
 };
 
@@ -28,7 +28,7 @@ enum Verdict {
     Taken,
     /// All take it, and `check` and `publish` warn.
     Flagged(&'static str),
-    /// All take it but who publishes, which asks for more.
+    /// Every command accepts it except `publish`, which requires more.
     TakenButNotPublished(&'static str),
     /// `check` and `publish` refuse it with this code; it is installed, since agents load it.
     Installed(&'static str),
@@ -44,7 +44,7 @@ const EXPECTED: [(&str, Verdict); 37] = [
     ("05_symlink_rel.zip", Refused("link")),
     ("06_bomb_ratio.zip", Refused("too_large")),
     ("07_bomb_overlap.zip", Refused("zip_malformed")),
-    // An archive in an archive is a file like others, and nobody unpacks it.
+    // A nested archive is an ordinary file and is not unpacked.
     ("08_nested_zip.zip", Flagged("nested-archive")),
     ("09_many_entries.zip", Refused("too_many_files")),
     ("10_dup_names.zip", Refused("duplicate_entry")),
@@ -79,12 +79,12 @@ const EXPECTED: [(&str, Verdict); 37] = [
 ];
 
 /// Longer than this is hanging, on any machine.
-const HANGS: Duration = Duration::from_secs(20);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(20);
 /// Bytes of memory that a run may have at once, whatever it reads.
-const MOST_MEMORY: u64 = 128 << 20;
+const MAX_MEMORY_BYTES: u64 = 128 << 20;
 /// Runs a program, and writes into a file how many KiB of memory it had at most: of a child alone, which
 /// whoever has read all of the inputs could not tell from their own.
-const MEASURE: &str = "\
+const MEASURE_SCRIPT: &str = "\
 import resource, subprocess, sys
 code = subprocess.call(sys.argv[2:])
 with open(sys.argv[1], 'w') as report:
@@ -108,7 +108,7 @@ fn inputs(place: &Path) -> Option<PathBuf> {
     Some(place.join("in"))
 }
 
-/// One input in a place of its own.
+/// One input in a separate folder.
 struct Case {
     sandbox: Sandbox,
     path: &'static str,
@@ -126,7 +126,7 @@ impl Case {
         let is_zip = Path::new(file).extension().is_some_and(|extension| extension == "zip");
         let path = match file {
             _ if is_zip => "../in/skill.zip",
-            // A skill lies in a folder of its name.
+            // A skill must be in a folder with its name.
             "31_yaml_norway.md" => "../in/no",
             _ => "../in/demo",
         };
@@ -141,10 +141,10 @@ impl Case {
         let report = self.sandbox.path("memory");
         let before = Instant::now();
         let run = Transcript::of(measured(&command, &report));
-        assert!(before.elapsed() < HANGS, "{} hangs: {args:?}", self.file);
+        assert!(before.elapsed() < COMMAND_TIMEOUT, "{} hangs: {args:?}", self.file);
         let told = fs::read_to_string(&report).unwrap_or_else(|error| panic!("{error}: {run}"));
         let peak = told.parse::<u64>().expect("KiB") * 1024;
-        assert!(peak < MOST_MEMORY, "{}: {args:?} takes {peak} bytes of memory", self.file);
+        assert!(peak < MAX_MEMORY_BYTES, "{}: {args:?} takes {peak} bytes of memory", self.file);
         run
     }
 
@@ -230,10 +230,10 @@ fn python() -> &'static str {
     &FOUND
 }
 
-/// The same run, told apart from all others.
+/// The same run, with a unique name.
 fn measured(command: &Command, report: &Path) -> Command {
     let mut outer = Command::new(python());
-    outer.args(["-c", MEASURE]).arg(report).args(["env", "-i"]);
+    outer.args(["-c", MEASURE_SCRIPT]).arg(report).args(["env", "-i"]);
     for (name, value) in command.get_envs() {
         let setting = [name, "=".as_ref(), value.unwrap_or_default()];
         outer.arg(setting.into_iter().collect::<OsString>());
@@ -255,7 +255,7 @@ fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn all_commands_reject_a_hostile_input_alike() {
+fn all_commands_reject_hostile_inputs_with_the_same_code() {
     let place = tempfile::tempdir().expect("a folder");
     let Some(inputs) = inputs(place.path()) else { return };
     for (file, verdict) in &EXPECTED {
@@ -313,7 +313,7 @@ fn hostile_inputs_cover_enough_cases() {
     for (file, more, verdict) in [
         ("30_yaml_multi_doc.md", "version: 1.0.0\n", Taken),
         ("35_md_nest.md", fields, Taken),
-        // The scan says so where nobody asks the rules.
+        // The scan reports it where the rules are not checked.
         ("36_hidden_text.md", fields, Refused("blocked")),
     ] {
         let text = String::from_utf8(fs::read(inputs.join(file)).expect(file)).expect("a text");
@@ -341,7 +341,7 @@ fn hostile_inputs_cover_enough_cases() {
 
 /// What a program reads of a refusal.
 #[test]
-fn a_refusal_has_everything_that_a_program_needs() {
+fn rejections_as_json_are_complete() {
     let case = Case::new(
         "x.md",
         b"---\nname: demo\nversion: 1.0.0\ndescription: \"a\\eb\"\n---\nx\n".to_vec(),

@@ -1,4 +1,5 @@
-//! `install`, `sync`, `update`, `remove`, `undo` and `verify`, on a machine that is made up.
+//! Tests `install`, `sync`, `update`, `remove`, `undo` and `verify` in a temporary home and
+//! project.
 
 mod bad_sources;
 mod consent;
@@ -15,18 +16,18 @@ use std::fs;
 
 use crate::support::{GOOD, Sandbox, Transcript};
 
-/// A machine with one user, who has Claude Code, and one project.
-struct Machine {
+/// A test environment with a user who has Claude Code, and one project.
+struct TestEnv {
     sandbox: Sandbox,
 }
 
-impl Machine {
+impl TestEnv {
     fn new() -> Self {
-        let machine = Self { sandbox: Sandbox::new() };
+        let test_env = Self { sandbox: Sandbox::new() };
         for folder in ["home/.claude", "project/.git", "elsewhere"] {
-            fs::create_dir_all(machine.sandbox.path(folder)).expect("a folder");
+            fs::create_dir_all(test_env.sandbox.path(folder)).expect("a folder");
         }
-        machine
+        test_env
     }
 
     fn run(&self, args: &[&str]) -> Transcript {
@@ -34,7 +35,7 @@ impl Machine {
     }
 
     /// Runs it, and expects that it ends well.
-    fn well(&self, args: &[&str]) -> Transcript {
+    fn run_ok(&self, args: &[&str]) -> Transcript {
         let ran = self.run(args);
         assert_eq!(ran.code, 0, "{args:?}: {ran}");
         ran
@@ -64,10 +65,10 @@ impl Machine {
 
     /// A project with `pdf` installed from a folder.
     fn with_pdf() -> Self {
-        let machine = Self::new();
-        machine.skill("elsewhere/pdf", "1.0.0", "one\ntwo\nthree\nfour\nfive");
-        machine.well(&["install", "../elsewhere/pdf", "--allow-experimental"]);
-        machine
+        let test_env = Self::new();
+        test_env.skill("elsewhere/pdf", "1.0.0", "one\ntwo\nthree\nfour\nfive");
+        test_env.run_ok(&["install", "../elsewhere/pdf", "--allow-experimental"]);
+        test_env
     }
 }
 
@@ -75,114 +76,115 @@ const PDF: &str = "project/.claude/skills/pdf/SKILL.md";
 
 #[test]
 fn nothing_is_installed_without_consent() {
-    let machine = Machine::new();
-    machine.skill("elsewhere/pdf", "1.0.0", "Read it.");
-    let refused = machine.run(&["install", "../elsewhere/pdf"]);
+    let test_env = TestEnv::new();
+    test_env.skill("elsewhere/pdf", "1.0.0", "Read it.");
+    let refused = test_env.run(&["install", "../elsewhere/pdf"]);
     assert_eq!(refused.code, 3, "{refused}");
     assert!(refused.stderr.contains("installing `pdf` needs your consent"), "{refused}");
     assert!(refused.stderr.contains("unsigned") && refused.stderr.contains("--yes"), "{refused}");
     for path in ["project/savoir.toml", "project/savoir.lock", "project/.claude"] {
-        assert!(!machine.has(path), "{path}");
+        assert!(!test_env.has(path), "{path}");
     }
 }
 
 #[test]
-fn a_folder_is_installed_listed_checked_and_taken_back() {
-    let machine = Machine::with_pdf();
-    assert_eq!(machine.read(PDF), machine.read("elsewhere/pdf/SKILL.md"));
+fn folder_is_installed_listed_verified_and_undone() {
+    let test_env = TestEnv::with_pdf();
+    assert_eq!(test_env.read(PDF), test_env.read("elsewhere/pdf/SKILL.md"));
     assert_eq!(
-        machine.read("project/savoir.toml"),
+        test_env.read("project/savoir.toml"),
         "[agents]\nuse = [\"claude-code\"]\n\n[skills]\npdf = { path = \"../elsewhere/pdf\" }\n"
     );
-    let lock = machine.read("project/savoir.lock");
+    let lock = test_env.read("project/savoir.lock");
     for line in ["source = \"path+../elsewhere/pdf\"", "agents = [\"claude-code\"]"] {
         assert!(lock.contains(line), "{lock}");
     }
-    let listed = machine.well(&["list", "--long"]);
+    let listed = test_env.run_ok(&["list", "--long"]);
     assert!(listed.stdout.contains("unmodified"), "{listed}");
-    assert_eq!(machine.well(&["verify"]).stdout, "1 skill: every file matches savoir.lock\n");
+    assert_eq!(test_env.run_ok(&["verify"]).stdout, "1 skill: every file matches savoir.lock\n");
     assert_eq!(
-        machine.well(&["install", "../elsewhere/pdf", "--allow-experimental"]).stdout,
+        test_env.run_ok(&["install", "../elsewhere/pdf", "--allow-experimental"]).stdout,
         "nothing to do\n"
     );
-    machine.well(&["undo"]);
+    test_env.run_ok(&["undo"]);
     for path in ["project/savoir.toml", "project/savoir.lock", "project/.claude"] {
-        assert!(!machine.has(path), "{path}");
+        assert!(!test_env.has(path), "{path}");
     }
-    let nothing = machine.run(&["undo"]);
+    let nothing = test_env.run(&["undo"]);
     assert_eq!((nothing.code, nothing.stdout.as_str()), (1, ""), "{nothing}");
 }
 
 #[test]
-fn programs_get_json() {
-    let machine = Machine::new();
-    machine.skill("elsewhere/pdf", "1.0.0", "Read it.");
-    let refused = machine.run(&["install", "../elsewhere/pdf", "--json"]);
+fn install_prints_json() {
+    let test_env = TestEnv::new();
+    test_env.skill("elsewhere/pdf", "1.0.0", "Read it.");
+    let refused = test_env.run(&["install", "../elsewhere/pdf", "--json"]);
     assert_eq!((refused.code, &refused.json()["error"]["code"]), (3, &"not_agreed".into()));
-    let shown = machine.well(&["install", "../elsewhere/pdf", "--allow-experimental", "--dry-run"]);
+    let shown =
+        test_env.run_ok(&["install", "../elsewhere/pdf", "--allow-experimental", "--dry-run"]);
     assert!(shown.stdout.starts_with("nothing was changed"), "{shown}");
     let dry = ["install", "../elsewhere/pdf", "--json", "--allow-experimental", "--dry-run"];
-    let told = machine.well(&dry).json();
-    assert_eq!((&told["done"], machine.has("project/savoir.lock")), (&false.into(), false));
-    let told = machine.well(&dry[..4]).json();
+    let told = test_env.run_ok(&dry).json();
+    assert_eq!((&told["done"], test_env.has("project/savoir.lock")), (&false.into(), false));
+    let told = test_env.run_ok(&dry[..4]).json();
     assert_eq!(told["done"], true);
     assert_eq!(told["changes"][0]["change"], "new");
     assert_eq!(told["changes"][0]["agents"][0], "claude-code");
     assert_eq!(told["skills"][0]["tier"], "experimental");
-    assert_eq!(machine.well(&["verify", "--json"]).json()["ok"], true);
-    assert_eq!(machine.well(&["sync", "--check", "--json"]).json()["in_sync"], true);
-    let told = machine.well(&["remove", "pdf", "--json"]).json();
+    assert_eq!(test_env.run_ok(&["verify", "--json"]).json()["ok"], true);
+    assert_eq!(test_env.run_ok(&["sync", "--check", "--json"]).json()["in_sync"], true);
+    let told = test_env.run_ok(&["remove", "pdf", "--json"]).json();
     assert_eq!(told["changes"][0]["change"], "removed");
 }
 
 #[test]
 fn of_several_skills_some_are_chosen() {
-    let machine = Machine::new();
+    let test_env = TestEnv::new();
     for name in ["pdf", "notes", "mail"] {
-        machine.skill(&format!("elsewhere/skills/{name}"), "1.0.0", "Do it.");
+        test_env.skill(&format!("elsewhere/skills/{name}"), "1.0.0", "Do it.");
     }
     let source = "../elsewhere/skills";
-    let listed = machine.well(&["install", source, "--list"]);
+    let listed = test_env.run_ok(&["install", source, "--list"]);
     assert_eq!(listed.stdout.lines().count(), 4, "{listed}");
-    let open = machine.run(&["install", source, "--allow-experimental"]);
+    let open = test_env.run(&["install", source, "--allow-experimental"]);
     assert_eq!(open.code, 2, "{open}");
     assert!(open.stderr.contains("3 skills: mail, notes, pdf"), "{open}");
-    let unknown = machine.run(&["install", source, "--skill", "mial", "--allow-experimental"]);
+    let unknown = test_env.run(&["install", source, "--skill", "mial", "--allow-experimental"]);
     assert!(
         unknown.code == 2 && unknown.stderr.contains("available skills: mail, notes, pdf"),
         "{unknown}"
     );
-    machine.well(&["add", source, "--skill", "pdf,mail", "--allow-experimental"]);
-    let there = |name: &str| machine.has(&format!("project/.claude/skills/{name}"));
+    test_env.run_ok(&["add", source, "--skill", "pdf,mail", "--allow-experimental"]);
+    let there = |name: &str| test_env.has(&format!("project/.claude/skills/{name}"));
     assert_eq!((there("pdf"), there("mail"), there("notes")), (true, true, false));
-    machine.well(&["install", source, "--all", "--allow-experimental"]);
+    test_env.run_ok(&["install", source, "--all", "--allow-experimental"]);
     assert!(there("notes"));
 }
 
 #[test]
-fn each_agent_gets_its_own_and_can_lose_it() {
-    let machine = Machine::new();
-    machine.sandbox.write("elsewhere/tea.md", "# Tea\n\nGreen tea wants water of 80 degrees.\n");
+fn skill_is_installed_and_removed_per_agent() {
+    let test_env = TestEnv::new();
+    test_env.sandbox.write("elsewhere/tea.md", "# Tea\n\nGreen tea wants water of 80 degrees.\n");
     let install =
         ["install", "../elsewhere/tea.md", "--allow-experimental", "--agent", "claude-code,codex"];
-    machine.well(&install);
+    test_env.run_ok(&install);
     let (claude, codex) =
         ("project/.claude/skills/tea/SKILL.md", "project/.agents/skills/tea/SKILL.md");
-    assert!(machine.read(claude).starts_with("# Tea\n"), "Claude Code reads prose as it is");
-    assert!(machine.read(codex).starts_with("---\nname: tea\n"), "prose is converted for Codex");
-    let listed = machine.well(&["list", "--long"]);
+    assert!(test_env.read(claude).starts_with("# Tea\n"), "Claude Code reads prose as it is");
+    assert!(test_env.read(codex).starts_with("---\nname: tea\n"), "prose is converted for Codex");
+    let listed = test_env.run_ok(&["list", "--long"]);
     assert!(
         !listed.stdout.contains("modified  ") || listed.stdout.contains("unmodified"),
         "{listed}"
     );
-    machine.well(&["status", "--check"]);
-    machine.well(&["remove", "tea", "--agent", "codex"]);
-    assert!(machine.has(claude) && !machine.has(codex));
-    assert!(machine.read("project/savoir.toml").contains("tea"));
-    machine.well(&["remove", "tea", "--agent", "claude-code"]);
-    assert!(!machine.has(claude));
-    assert!(!machine.read("project/savoir.toml").contains("tea"));
-    let gone = machine.run(&["remove", "tea"]);
+    test_env.run_ok(&["status", "--check"]);
+    test_env.run_ok(&["remove", "tea", "--agent", "codex"]);
+    assert!(test_env.has(claude) && !test_env.has(codex));
+    assert!(test_env.read("project/savoir.toml").contains("tea"));
+    test_env.run_ok(&["remove", "tea", "--agent", "claude-code"]);
+    assert!(!test_env.has(claude));
+    assert!(!test_env.read("project/savoir.toml").contains("tea"));
+    let gone = test_env.run(&["remove", "tea"]);
     assert!(
         gone.code == 2 && gone.stderr.contains("`tea` is not installed in this project"),
         "{gone}"
@@ -191,321 +193,321 @@ fn each_agent_gets_its_own_and_can_lose_it() {
 
 #[test]
 fn a_skill_with_a_title_is_called_after_its_folder() {
-    let machine = Machine::new();
+    let test_env = TestEnv::new();
     let text = "---\nname: Site Shots\ndescription: Takes pictures of pages.\n\
                 metadata: {\"openclaw\": {\"emoji\": \"x\"}}\n---\nTake them.\n";
-    machine.sandbox.write("elsewhere/site-shots/SKILL.md", text);
-    machine.well(&["install", "../elsewhere/site-shots", "--allow-experimental"]);
-    assert_eq!(machine.read("project/.claude/skills/site-shots/SKILL.md"), text);
-    machine.well(&["verify"]);
-    machine.well(&["sync", "--frozen"]);
-    assert_eq!(machine.well(&["update", "site-shots"]).stdout, "nothing to do\n");
+    test_env.sandbox.write("elsewhere/site-shots/SKILL.md", text);
+    test_env.run_ok(&["install", "../elsewhere/site-shots", "--allow-experimental"]);
+    assert_eq!(test_env.read("project/.claude/skills/site-shots/SKILL.md"), text);
+    test_env.run_ok(&["verify"]);
+    test_env.run_ok(&["sync", "--frozen"]);
+    assert_eq!(test_env.run_ok(&["update", "site-shots"]).stdout, "nothing to do\n");
 }
 
 #[test]
 fn gaia_finds_its_lock_beside_its_skills() {
-    let machine = Machine::new();
-    machine.skill("elsewhere/pdf", "1.0.0", "Read it.");
+    let test_env = TestEnv::new();
+    test_env.skill("elsewhere/pdf", "1.0.0", "Read it.");
     let install =
         ["install", "../elsewhere/pdf", "--global", "--allow-experimental", "--layout", "gaia"];
-    machine.well(&install);
-    assert!(machine.has("home/.gaia/skills/pdf/SKILL.md"));
+    test_env.run_ok(&install);
+    assert!(test_env.has("home/.gaia/skills/pdf/SKILL.md"));
     let lock: serde_json::Value =
-        serde_json::from_str(&machine.read("home/.gaia/skills/skill-lock.json")).expect("JSON");
+        serde_json::from_str(&test_env.read("home/.gaia/skills/skill-lock.json")).expect("JSON");
     assert_eq!(lock["skills"]["pdf"]["security_tier"], "experimental", "{lock:#}");
-    assert!(machine.has("home/.claude/skills/pdf/SKILL.md"), "others get it, too");
-    machine.well(&["undo", "--global"]);
-    assert!(!machine.has("home/.gaia/skills/skill-lock.json"));
+    assert!(test_env.has("home/.claude/skills/pdf/SKILL.md"), "others get it, too");
+    test_env.run_ok(&["undo", "--global"]);
+    assert!(!test_env.has("home/.gaia/skills/skill-lock.json"));
 }
 
 #[test]
-fn skills_of_a_person_are_seen_everywhere() {
-    let machine = Machine::new();
-    machine.skill("elsewhere/pdf", "1.0.0", "Read it.");
-    machine.well(&["install", "../elsewhere/pdf", "--global", "--allow-experimental"]);
-    assert!(machine.has("home/.claude/skills/pdf/SKILL.md"));
-    assert!(machine.has("home/.config/savoir/savoir.lock"));
-    assert!(!machine.has("project/savoir.lock"));
-    machine.well(&["verify", "--global"]);
-    let home = machine.sandbox.run_as("home", "home", &["install", "../elsewhere/pdf"]);
+fn user_skills_are_visible_in_every_project() {
+    let test_env = TestEnv::new();
+    test_env.skill("elsewhere/pdf", "1.0.0", "Read it.");
+    test_env.run_ok(&["install", "../elsewhere/pdf", "--global", "--allow-experimental"]);
+    assert!(test_env.has("home/.claude/skills/pdf/SKILL.md"));
+    assert!(test_env.has("home/.config/savoir/savoir.lock"));
+    assert!(!test_env.has("project/savoir.lock"));
+    test_env.run_ok(&["verify", "--global"]);
+    let home = test_env.sandbox.run_as("home", "home", &["install", "../elsewhere/pdf"]);
     assert!(home.code == 2 && home.stderr.contains("--user"), "{home}");
 }
 
 #[test]
 fn dependencies_are_installed() {
-    let machine = Machine::new();
+    let test_env = TestEnv::new();
     let needs = "runtime: {type: markdown-skill}\ndependencies:\n  skills: [\"paper@^1.0\"]\n";
-    machine.declared("elsewhere/s/pdf", "1.0.0", needs, "Read it.");
-    machine.declared("elsewhere/s/paper", "1.2.0", "", "Fold it.");
-    let unasked = machine.run(&["install", "../elsewhere/s", "--skill", "pdf"]);
+    test_env.declared("elsewhere/s/pdf", "1.0.0", needs, "Read it.");
+    test_env.declared("elsewhere/s/paper", "1.2.0", "", "Fold it.");
+    let unasked = test_env.run(&["install", "../elsewhere/s", "--skill", "pdf"]);
     assert_eq!(unasked.code, 3, "{unasked}");
     assert!(unasked.stderr.contains("paper 1.2.0"), "it is on the same screen: {unasked}");
-    machine.well(&["install", "../elsewhere/s", "--skill", "pdf", "-y"]);
-    let stays = machine.well(&["remove", "paper"]);
+    test_env.run_ok(&["install", "../elsewhere/s", "--skill", "pdf", "-y"]);
+    let stays = test_env.run_ok(&["remove", "paper"]);
     assert!(stays.stdout.contains("`paper` stays, since it is needed by pdf"), "{stays}");
-    machine.well(&["remove", "pdf", "paper"]);
+    test_env.run_ok(&["remove", "pdf", "paper"]);
     for name in ["pdf", "paper"] {
-        assert!(!machine.has(&format!("project/.claude/skills/{name}")), "{name} is left");
+        assert!(!test_env.has(&format!("project/.claude/skills/{name}")), "{name} is left");
     }
 }
 
 #[test]
 fn sync_installs_what_the_lock_pins() {
-    let machine = Machine::with_pdf();
-    fs::remove_dir_all(machine.sandbox.path("project/.claude")).expect("it was there");
-    let differs = machine.run(&["sync", "--check"]);
-    assert_eq!((differs.code, machine.has(PDF)), (1, false), "{differs}");
-    let mended = machine.well(&["sync", "--frozen"]);
+    let test_env = TestEnv::with_pdf();
+    fs::remove_dir_all(test_env.sandbox.path("project/.claude")).expect("it was there");
+    let differs = test_env.run(&["sync", "--check"]);
+    assert_eq!((differs.code, test_env.has(PDF)), (1, false), "{differs}");
+    let mended = test_env.run_ok(&["sync", "--frozen"]);
     assert_eq!(mended.stdout, ".claude/skills/pdf is installed\n");
-    assert!(machine.has(PDF));
-    // Edits stay, and are told.
-    machine.sandbox.write(PDF, GOOD);
-    let left = machine.well(&["sync"]);
+    assert!(test_env.has(PDF));
+    // Edits are kept and reported.
+    test_env.sandbox.write(PDF, GOOD);
+    let left = test_env.run_ok(&["sync"]);
     assert!(left.stdout.contains("was edited and is left unchanged"), "{left}");
-    let faults = machine.run(&["verify"]);
+    let faults = test_env.run(&["verify"]);
     assert_eq!(faults.code, 1);
     assert!(faults.stdout.contains(".claude/skills/pdf/SKILL.md was changed"), "{faults}");
-    machine.well(&["sync", "--force"]);
-    machine.well(&["verify"]);
-    machine.well(&["undo"]);
-    assert_eq!(machine.read(PDF), GOOD, "nothing is lost");
+    test_env.run_ok(&["sync", "--force"]);
+    test_env.run_ok(&["verify"]);
+    test_env.run_ok(&["undo"]);
+    assert_eq!(test_env.read(PDF), GOOD, "nothing is lost");
 }
 
 #[test]
 fn skills_are_verified_by_name() {
-    let machine = Machine::with_pdf();
-    machine.skill("elsewhere/mail", "1.0.0", "Send it.");
-    machine.well(&["install", "../elsewhere/mail", "--allow-experimental"]);
-    machine.sandbox.write("project/.claude/skills/mail/SKILL.md", GOOD);
+    let test_env = TestEnv::with_pdf();
+    test_env.skill("elsewhere/mail", "1.0.0", "Send it.");
+    test_env.run_ok(&["install", "../elsewhere/mail", "--allow-experimental"]);
+    test_env.sandbox.write("project/.claude/skills/mail/SKILL.md", GOOD);
     assert_eq!(
-        machine.well(&["verify", "pdf"]).stdout,
+        test_env.run_ok(&["verify", "pdf"]).stdout,
         "1 skill: every file matches savoir.lock\n"
     );
-    assert_eq!(machine.run(&["verify", "mail"]).code, 1);
-    assert_eq!(machine.run(&["verify", "--all"]).code, 1);
-    let unknown = machine.run(&["verify", "maps"]);
+    assert_eq!(test_env.run(&["verify", "mail"]).code, 1);
+    assert_eq!(test_env.run(&["verify", "--all"]).code, 1);
+    let unknown = test_env.run(&["verify", "maps"]);
     assert!(unknown.code == 2 && unknown.stderr.contains("`maps`"), "{unknown}");
 }
 
 #[test]
 fn verify_lists_skills_without_a_lock_entry() {
-    let machine = Machine::with_pdf();
-    machine.sandbox.write("project/.claude/skills/pdf/__pycache__/helper.cpython-312.pyc", "x");
-    let verified = machine.well(&["verify"]);
+    let test_env = TestEnv::with_pdf();
+    test_env.sandbox.write("project/.claude/skills/pdf/__pycache__/helper.cpython-312.pyc", "x");
+    let verified = test_env.run_ok(&["verify"]);
     assert!(
         verified.stdout.contains(".claude/skills/pdf/__pycache__ is not in savoir.lock"),
         "{verified}"
     );
-    let lock = machine.read("project/savoir.lock");
+    let lock = test_env.read("project/savoir.lock");
     let lock = lock.replace("agents = ", "tools = [\"Bash\"]\nagents = ");
-    machine.sandbox.write("project/savoir.lock", lock);
-    let edited = machine.run(&["verify"]);
+    test_env.sandbox.write("project/savoir.lock", lock);
+    let edited = test_env.run(&["verify"]);
     assert!(edited.code == 3 && edited.stdout.contains("tools"), "{edited}");
 }
 
 #[test]
-fn a_lock_that_does_not_fit_is_made_to_fit_or_refused() {
-    let machine = Machine::with_pdf();
-    machine.skill("elsewhere/notes", "1.0.0", "Write it.");
-    let mut manifest = machine.read("project/savoir.toml");
+fn outdated_lock_is_updated_or_rejected() {
+    let test_env = TestEnv::with_pdf();
+    test_env.skill("elsewhere/notes", "1.0.0", "Write it.");
+    let mut manifest = test_env.read("project/savoir.toml");
     manifest.push_str("notes = { path = \"../elsewhere/notes\" }\n");
-    machine.sandbox.write("project/savoir.toml", &manifest);
+    test_env.sandbox.write("project/savoir.toml", &manifest);
     for frozen in [["sync", "--frozen"], ["install", "--frozen"]] {
-        let stale = machine.run(&frozen);
+        let stale = test_env.run(&frozen);
         assert_eq!(stale.code, 1, "{stale}");
         assert!(stale.stderr.contains("`notes` is not in the lock"), "{stale}");
     }
-    assert_eq!(machine.run(&["sync"]).code, 3, "it is unsigned");
-    machine.well(&["sync", "--allow-experimental"]);
-    assert!(machine.has("project/.claude/skills/notes/SKILL.md"));
-    assert_eq!(machine.read("project/savoir.toml"), manifest);
-    machine.well(&["sync", "--frozen"]);
-    // What nothing asks for any more goes.
-    machine.sandbox.write("project/savoir.toml", "[skills]\n");
-    machine.well(&["sync"]);
-    assert!(!machine.has("project/.claude/skills/notes"));
-    assert!(!machine.has(PDF));
+    assert_eq!(test_env.run(&["sync"]).code, 3, "it is unsigned");
+    test_env.run_ok(&["sync", "--allow-experimental"]);
+    assert!(test_env.has("project/.claude/skills/notes/SKILL.md"));
+    assert_eq!(test_env.read("project/savoir.toml"), manifest);
+    test_env.run_ok(&["sync", "--frozen"]);
+    // Dependencies that are no longer needed are removed.
+    test_env.sandbox.write("project/savoir.toml", "[skills]\n");
+    test_env.run_ok(&["sync"]);
+    assert!(!test_env.has("project/.claude/skills/notes"));
+    assert!(!test_env.has(PDF));
 }
 
 #[test]
 fn updates_merge_with_edits() {
-    let machine = Machine::with_pdf();
-    let edited = machine.read(PDF).replace("one", "one, by me");
-    machine.sandbox.write(PDF, &edited);
-    machine.skill("elsewhere/pdf", "1.1.0", "one\ntwo\nthree\nfour\nfive and a half");
-    let looked = machine.well(&["outdated"]);
+    let test_env = TestEnv::with_pdf();
+    let edited = test_env.read(PDF).replace("one", "one, by me");
+    test_env.sandbox.write(PDF, &edited);
+    test_env.skill("elsewhere/pdf", "1.1.0", "one\ntwo\nthree\nfour\nfive and a half");
+    let looked = test_env.run_ok(&["outdated"]);
     assert_eq!(looked.stdout, "`pdf` can be updated from 1.0.0 to 1.1.0\n");
-    let listed = machine.well(&["list", "--long"]);
+    let listed = test_env.run_ok(&["list", "--long"]);
     assert!(listed.stdout.contains("1.0.0 → 1.1.0"), "{listed}");
-    let status = machine.well(&["status"]);
+    let status = test_env.run_ok(&["status"]);
     assert!(status.stdout.contains("pdf (1.1.0)"), "{status}");
-    assert_eq!(machine.read(PDF), edited, "looking changes nothing");
-    let shown = machine.well(&["update", "pdf", "--diff"]);
+    assert_eq!(test_env.read(PDF), edited, "looking changes nothing");
+    let shown = test_env.run_ok(&["update", "pdf", "--diff"]);
     assert!(shown.stderr.contains("+five and a half"), "{shown}");
-    let merged = machine.read(PDF);
+    let merged = test_env.read(PDF);
     assert!(merged.contains("one, by me") && merged.contains("five and a half"), "{merged}");
-    machine.well(&["undo"]);
-    assert_eq!(machine.read(PDF), edited);
+    test_env.run_ok(&["undo"]);
+    assert_eq!(test_env.read(PDF), edited);
     // The same line on both sides is for a person to decide.
-    machine.skill("elsewhere/pdf", "1.2.0", "one, by them\ntwo\nthree\nfour\nfive");
-    let conflict = machine.run(&["update", "--all"]);
+    test_env.skill("elsewhere/pdf", "1.2.0", "one, by them\ntwo\nthree\nfour\nfive");
+    let conflict = test_env.run(&["update", "--all"]);
     assert_eq!(conflict.code, 1, "{conflict}");
     assert!(conflict.stdout.contains("has 1 conflict"), "{conflict}");
-    let marked = machine.read(PDF);
+    let marked = test_env.read(PDF);
     assert!(marked.contains("<<<<<<<") && marked.contains("one, by them"), "{marked}");
-    machine.well(&["undo"]);
-    assert_eq!(machine.read(PDF), edited);
+    test_env.run_ok(&["undo"]);
+    assert_eq!(test_env.read(PDF), edited);
 }
 
 #[test]
-fn what_others_need_is_updated_too() {
-    let machine = Machine::new();
+fn dependencies_are_updated() {
+    let test_env = TestEnv::new();
     let needs = "runtime: {type: markdown-skill}\ndependencies:\n  skills: [\"paper@^1.0\"]\n";
-    machine.declared("elsewhere/s/pdf", "1.0.0", needs, "Read it.");
-    machine.declared("elsewhere/s/paper", "1.0.0", "", "Fold it.");
-    machine.well(&["install", "../elsewhere/s", "--all", "--allow-experimental"]);
-    machine.declared("elsewhere/s/paper", "1.1.0", "", "Fold it twice.");
-    let updated = machine.well(&["update", "--all"]);
+    test_env.declared("elsewhere/s/pdf", "1.0.0", needs, "Read it.");
+    test_env.declared("elsewhere/s/paper", "1.0.0", "", "Fold it.");
+    test_env.run_ok(&["install", "../elsewhere/s", "--all", "--allow-experimental"]);
+    test_env.declared("elsewhere/s/paper", "1.1.0", "", "Fold it twice.");
+    let updated = test_env.run_ok(&["update", "--all"]);
     assert!(updated.stdout.contains("`paper` goes from 1.0.0 to 1.1.0"), "{updated}");
     // A new version may need what was not needed before.
     let more = "runtime: {type: markdown-skill}\ndependencies:\n  skills: [\"paper@^1.0\", \"ink@^1.0\"]\n";
-    machine.declared("elsewhere/s/pdf", "1.1.0", more, "Read it.");
-    machine.declared("elsewhere/s/ink", "1.0.0", "", "Spill it.");
-    let refused = machine.run(&["update", "pdf"]);
+    test_env.declared("elsewhere/s/pdf", "1.1.0", more, "Read it.");
+    test_env.declared("elsewhere/s/ink", "1.0.0", "", "Spill it.");
+    let refused = test_env.run(&["update", "pdf"]);
     assert_eq!(refused.code, 3, "{refused}");
     assert!(refused.stderr.contains("`ink`"), "{refused}");
 }
 
 #[test]
 fn installing_does_not_replace_a_skill_of_another_source() {
-    let machine = Machine::new();
-    machine.skill("elsewhere/pdf", "1.0.0", "Read it.");
-    machine.skill("elsewhere/mail", "1.0.0", "Send it.");
+    let test_env = TestEnv::new();
+    test_env.skill("elsewhere/pdf", "1.0.0", "Read it.");
+    test_env.skill("elsewhere/mail", "1.0.0", "Send it.");
     let install = ["install", "../elsewhere/pdf", "../elsewhere/mail", "--allow-experimental"];
-    machine.well(&install);
-    let text = machine.read("elsewhere/mail/SKILL.md").replace("name: mail", "name: pdf");
-    machine.sandbox.write("elsewhere/mail/SKILL.md", text);
-    let refused = machine.run(&["update", "mail", "--yes"]);
+    test_env.run_ok(&install);
+    let text = test_env.read("elsewhere/mail/SKILL.md").replace("name: mail", "name: pdf");
+    test_env.sandbox.write("elsewhere/mail/SKILL.md", text);
+    let refused = test_env.run(&["update", "mail", "--yes"]);
     assert_ne!(refused.code, 0, "{refused}");
-    assert_eq!(machine.read(PDF), machine.read("elsewhere/pdf/SKILL.md"));
+    assert_eq!(test_env.read(PDF), test_env.read("elsewhere/pdf/SKILL.md"));
 }
 
 #[test]
 fn a_skill_of_an_agent_is_adopted_and_not_installed() {
-    let machine = Machine::new();
-    machine.skill("project/.claude/skills/pdf", "1.0.0", "Read it.");
-    let before = machine.read(PDF);
-    let there = machine.run(&["install", "./.claude/skills/pdf", "--allow-experimental"]);
+    let test_env = TestEnv::new();
+    test_env.skill("project/.claude/skills/pdf", "1.0.0", "Read it.");
+    let before = test_env.read(PDF);
+    let there = test_env.run(&["install", "./.claude/skills/pdf", "--allow-experimental"]);
     assert!(there.code == 2 && there.stderr.contains("savoir adopt pdf"), "{there}");
-    let looked = machine.well(&["adopt"]);
+    let looked = test_env.run_ok(&["adopt"]);
     assert!(looked.stdout.contains("`pdf` 1.0.0 is adopted"), "{looked}");
-    assert!(!machine.has("project/savoir.lock"), "looking changes nothing");
-    machine.well(&["adopt", "pdf"]);
-    assert_eq!(machine.read(PDF), before);
-    machine.well(&["verify"]);
-    assert!(machine.well(&["list", "--long"]).stdout.contains("savoir"));
-    let again = machine.run(&["adopt", "pdf"]);
+    assert!(!test_env.has("project/savoir.lock"), "looking changes nothing");
+    test_env.run_ok(&["adopt", "pdf"]);
+    assert_eq!(test_env.read(PDF), before);
+    test_env.run_ok(&["verify"]);
+    assert!(test_env.run_ok(&["list", "--long"]).stdout.contains("savoir"));
+    let again = test_env.run(&["adopt", "pdf"]);
     assert_eq!(again.code, 2, "{again}");
-    // It is somebody's own work, and stays that.
-    machine.sandbox.write(PDF, before.replace("Read it.", "Read it well."));
-    assert_eq!(machine.well(&["update", "--all"]).stdout, "nothing to do\n");
-    let removed = machine.well(&["remove", "pdf"]);
+    // The folder belongs to the user and is kept.
+    test_env.sandbox.write(PDF, before.replace("Read it.", "Read it well."));
+    assert_eq!(test_env.run_ok(&["update", "--all"]).stdout, "nothing to do\n");
+    let removed = test_env.run_ok(&["remove", "pdf"]);
     assert!(removed.stdout.contains("it is the source of the skill"), "{removed}");
-    assert!(machine.read(PDF).contains("Read it well."));
-    machine.sandbox.write(PDF, &before);
-    machine.well(&["undo"]);
-    machine.well(&["undo"]);
-    assert!(!machine.has("project/savoir.lock"));
-    assert_eq!(machine.read(PDF), before);
+    assert!(test_env.read(PDF).contains("Read it well."));
+    test_env.sandbox.write(PDF, &before);
+    test_env.run_ok(&["undo"]);
+    test_env.run_ok(&["undo"]);
+    assert!(!test_env.has("project/savoir.lock"));
+    assert_eq!(test_env.read(PDF), before);
 }
 
 #[test]
 fn new_permissions_need_consent() {
-    let machine = Machine::new();
+    let test_env = TestEnv::new();
     let tool = "allowed-tools: Read\n";
-    machine.declared("elsewhere/pdf", "1.0.0", tool, "Read it.");
-    machine.well(&["install", "../elsewhere/pdf", "--allow-experimental"]);
-    machine.declared("elsewhere/pdf", "1.1.0", "allowed-tools: Read Bash\n", "Read it.");
-    let before = machine.read(PDF);
-    let refused = machine.run(&["update", "pdf", "--yes"]);
+    test_env.declared("elsewhere/pdf", "1.0.0", tool, "Read it.");
+    test_env.run_ok(&["install", "../elsewhere/pdf", "--allow-experimental"]);
+    test_env.declared("elsewhere/pdf", "1.1.0", "allowed-tools: Read Bash\n", "Read it.");
+    let before = test_env.read(PDF);
+    let refused = test_env.run(&["update", "pdf", "--yes"]);
     assert_eq!(refused.code, 3, "{refused}");
     assert!(refused.stderr.contains("wants the tool `Bash`"), "{refused}");
     assert!(refused.stderr.contains("--accept Bash"), "{refused}");
-    // Asking for it anew is no way around.
-    let again = machine.run(&["install", "../elsewhere/pdf", "--allow-experimental", "--force"]);
+    // Requesting it again does not bypass the check.
+    let again = test_env.run(&["install", "../elsewhere/pdf", "--allow-experimental", "--force"]);
     assert_eq!(again.code, 3, "{again}");
-    assert_eq!(machine.read(PDF), before);
-    let other = machine.run(&["update", "pdf", "--accept", "Write"]);
+    assert_eq!(test_env.read(PDF), before);
+    let other = test_env.run(&["update", "pdf", "--accept", "Write"]);
     assert_eq!(other.code, 3, "{other}");
-    machine.well(&["update", "pdf", "--accept", "Bash"]);
-    assert!(machine.read(PDF).contains("Bash"));
+    test_env.run_ok(&["update", "pdf", "--accept", "Bash"]);
+    assert!(test_env.read(PDF).contains("Bash"));
 }
 
 #[test]
-fn what_savoir_did_not_put_there_is_not_replaced() {
-    let machine = Machine::new();
-    machine.skill("elsewhere/pdf", "1.0.0", "Read it.");
-    machine.sandbox.write(PDF, GOOD);
+fn foreign_folders_are_not_replaced() {
+    let test_env = TestEnv::new();
+    test_env.skill("elsewhere/pdf", "1.0.0", "Read it.");
+    test_env.sandbox.write(PDF, GOOD);
     let install = ["install", "../elsewhere/pdf", "--allow-experimental"];
-    let refused = machine.run(&install);
+    let refused = test_env.run(&install);
     assert!(refused.code == 1 && refused.stderr.contains("--force"), "{refused}");
-    assert_eq!(machine.read(PDF), GOOD);
-    machine.well(&[&install[..], &["--force"]].concat());
-    assert_ne!(machine.read(PDF), GOOD);
-    machine.well(&["undo"]);
-    assert_eq!(machine.read(PDF), GOOD);
+    assert_eq!(test_env.read(PDF), GOOD);
+    test_env.run_ok(&[&install[..], &["--force"]].concat());
+    assert_ne!(test_env.read(PDF), GOOD);
+    test_env.run_ok(&["undo"]);
+    assert_eq!(test_env.read(PDF), GOOD);
 }
 
 #[test]
 fn two_concurrent_installs_both_succeed() {
-    let machine = Machine::new();
+    let test_env = TestEnv::new();
     let names: Vec<String> = (0..8).map(|at| format!("skill-{at}")).collect();
     for name in &names {
-        machine.skill(&format!("elsewhere/{name}"), "1.0.0", "Do it.");
+        test_env.skill(&format!("elsewhere/{name}"), "1.0.0", "Do it.");
     }
     std::thread::scope(|scope| {
         for name in &names {
             let source = format!("../elsewhere/{name}");
-            let machine = &machine;
-            scope.spawn(move || machine.well(&["install", &source, "--allow-experimental"]));
+            let test_env = &test_env;
+            scope.spawn(move || test_env.run_ok(&["install", &source, "--allow-experimental"]));
         }
     });
-    machine.well(&["verify"]);
-    let lock = machine.read("project/savoir.lock");
+    test_env.run_ok(&["verify"]);
+    let lock = test_env.read("project/savoir.lock");
     for name in &names {
         assert!(lock.contains(&format!("name = \"{name}\"")), "{name}");
-        assert!(machine.has(&format!("project/.claude/skills/{name}/SKILL.md")), "{name}");
+        assert!(test_env.has(&format!("project/.claude/skills/{name}/SKILL.md")), "{name}");
     }
 }
 
 #[test]
 fn removing_an_edited_skill_needs_force() {
-    let machine = Machine::with_pdf();
-    machine.sandbox.write(PDF, GOOD);
+    let test_env = TestEnv::with_pdf();
+    test_env.sandbox.write(PDF, GOOD);
     let (manifest, lock) =
-        (machine.read("project/savoir.toml"), machine.read("project/savoir.lock"));
+        (test_env.read("project/savoir.toml"), test_env.read("project/savoir.lock"));
     for args in [&["remove", "pdf"][..], &["remove", "pdf", "--agent", "claude-code"]] {
-        let refused = machine.run(args);
+        let refused = test_env.run(args);
         assert_eq!(refused.code, 3, "{refused}");
         assert!(refused.stderr.contains(".claude/skills/pdf was edited"), "{refused}");
         assert!(refused.stderr.contains("--force"), "{refused}");
     }
-    assert_eq!(machine.read("project/savoir.toml"), manifest);
-    assert_eq!(machine.read("project/savoir.lock"), lock);
-    assert_eq!(machine.read(PDF), GOOD);
-    machine.well(&["remove", "pdf", "--force"]);
-    assert!(!machine.has("project/.claude/skills/pdf"));
-    machine.well(&["undo"]);
-    assert_eq!(machine.read(PDF), GOOD, "nothing is lost");
+    assert_eq!(test_env.read("project/savoir.toml"), manifest);
+    assert_eq!(test_env.read("project/savoir.lock"), lock);
+    assert_eq!(test_env.read(PDF), GOOD);
+    test_env.run_ok(&["remove", "pdf", "--force"]);
+    assert!(!test_env.has("project/.claude/skills/pdf"));
+    test_env.run_ok(&["undo"]);
+    assert_eq!(test_env.read(PDF), GOOD, "nothing is lost");
 }
 
 #[test]
-fn an_agent_that_reads_the_source_folder_does_not_stop_the_others() {
-    let machine = Machine::new();
-    machine.skill("project/skills/pdf", "1.0.0", "Read it.");
+fn agent_that_reads_the_source_folder_is_skipped() {
+    let test_env = TestEnv::new();
+    test_env.skill("project/skills/pdf", "1.0.0", "Read it.");
     let agents = "claude-code,openclaw";
     let args = ["install", "./skills/pdf", "--agent", agents, "--allow-experimental"];
-    let installed = machine.well(&args);
+    let installed = test_env.run_ok(&args);
     assert!(installed.stderr.contains("OpenClaw already reads pdf there"), "{installed}");
-    assert!(machine.has(PDF), "{installed}");
+    assert!(test_env.has(PDF), "{installed}");
 }

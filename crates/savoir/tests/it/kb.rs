@@ -1,4 +1,4 @@
-//! `kb`: documents without a server.
+//! Tests `savoir kb`: documents without a server.
 
 use crate::{
     live_server::{Provider, ProviderBehavior},

@@ -1,4 +1,4 @@
-//! `list`, `status` and `info`, on a machine that is made up.
+//! Tests `list`, `status` and `info` in a temporary home and project.
 
 use std::{fs, os::unix::fs::symlink};
 
@@ -8,17 +8,17 @@ use serde_json::{Value, json};
 use crate::support::{Sandbox, Transcript};
 
 /// A machine with one user and one project.
-struct Machine {
+struct TestEnv {
     sandbox: Sandbox,
 }
 
-impl Machine {
+impl TestEnv {
     fn new() -> Self {
-        let machine = Self { sandbox: Sandbox::new() };
+        let test_env = Self { sandbox: Sandbox::new() };
         for folder in ["home", "project/.git"] {
-            fs::create_dir_all(machine.sandbox.path(folder)).expect("a folder");
+            fs::create_dir_all(test_env.sandbox.path(folder)).expect("a folder");
         }
-        machine
+        test_env
     }
 
     fn run(&self, args: &[&str]) -> Transcript {
@@ -43,28 +43,28 @@ impl Machine {
 
     /// A skill of each origin.
     fn with_all() -> Self {
-        let machine = Self::new();
-        machine.skill("home/.agents/skills/pdf");
-        machine.link("../../.agents/skills/pdf", "home/.claude/skills/pdf");
-        machine.write(
+        let test_env = Self::new();
+        test_env.skill("home/.agents/skills/pdf");
+        test_env.link("../../.agents/skills/pdf", "home/.claude/skills/pdf");
+        test_env.write(
             "home/.agents/.skill-lock.json",
             r#"{"version": 3, "skills": {"pdf": {"source": "ada/skills", "sourceType": "github",
                 "skillFolderHash": "0000000000000000000000000000000000000000", "ref": "main"}}}"#,
         );
-        machine.write("project/.claude/skills/filter/SKILL.md", BY_GH);
-        machine.skill("project/skills/weather");
-        machine.write(
+        test_env.write("project/.claude/skills/filter/SKILL.md", BY_GH);
+        test_env.skill("project/skills/weather");
+        test_env.write(
             "project/skills/weather/.clawhub/origin.json",
             r#"{"version": 1, "registry": "https://clawhub.ai", "slug": "weather",
                 "ownerHandle": "bob", "installedVersion": "1.2.0", "installedAt": 1}"#,
         );
-        machine.write(
+        test_env.write(
             "project/.clawhub/lock.json",
             r#"{"version": 1, "skills": {"weather": {"version": "1.2.0", "installedAt": 1}}}"#,
         );
-        machine.write("home/.openclaw/openclaw.json", "{}");
-        machine.skill("home/.claude/skills/notes");
-        machine
+        test_env.write("home/.openclaw/openclaw.json", "{}");
+        test_env.skill("home/.claude/skills/notes");
+        test_env
     }
 
     /// Writes a lock of Savoir with one skill.
@@ -99,8 +99,8 @@ fn words(text: &str) -> Vec<Vec<&str>> {
 }
 
 #[test]
-fn every_skill_is_listed_however_it_came() {
-    let run = Machine::with_all().run(&["list"]);
+fn skills_of_every_installer_are_listed() {
+    let run = TestEnv::with_all().run(&["list"]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run}");
     let lines = words(&run.stdout);
     assert_eq!(lines[0], ["NAME", "VERSION", "TRUST", "SOURCE", "SCOPE", "AGENTS"]);
@@ -115,7 +115,7 @@ fn every_skill_is_listed_however_it_came() {
 
 #[test]
 fn the_long_list_reads_every_skill() {
-    let run = Machine::with_all().run(&["list", "--long"]);
+    let run = TestEnv::with_all().run(&["list", "--long"]);
     let lines = words(&run.stdout);
     assert_eq!(lines[0], ["NAME", "VERSION", "STATE", "ORIGIN", "SOURCE", "AGENTS", "FOLDER"]);
     assert_eq!(lines[1][..5], ["filter", "1.0.0", "unknown", "gh", "dotnet/skills@v1.0.0"]);
@@ -126,9 +126,9 @@ fn the_long_list_reads_every_skill() {
 
 #[test]
 fn lists_are_filtered() {
-    let machine = Machine::with_all();
+    let test_env = TestEnv::with_all();
     let list = |args: &[&str]| {
-        let run = machine.run(&[&["list", "--json"], args].concat());
+        let run = test_env.run(&[&["list", "--json"], args].concat());
         assert_eq!(run.code, 0, "{run}");
         names(&run.json()).join(" ")
     };
@@ -147,31 +147,31 @@ fn lists_are_filtered() {
         assert_eq!(list(&["--origin", origin]), found);
     }
     assert_eq!(list(&["pdf", "notes"]), "pdf notes");
-    assert_eq!(machine.run(&["list", "--origin", "savoir"]).stdout, "no skills\n");
-    let elsewhere = machine.sandbox.path("home/.claude");
-    let run = machine.run(&["list", "--project", elsewhere.to_str().expect("a path")]);
+    assert_eq!(test_env.run(&["list", "--origin", "savoir"]).stdout, "no skills\n");
+    let elsewhere = test_env.sandbox.path("home/.claude");
+    let run = test_env.run(&["list", "--project", elsewhere.to_str().expect("a path")]);
     assert!(!run.stdout.contains("filter") && run.stdout.contains("notes"), "{run}");
 }
 
 #[test]
 fn invalid_filter_values_are_rejected() {
-    let machine = Machine::with_all();
-    let run = machine.run(&["list", "pd"]);
+    let test_env = TestEnv::with_all();
+    let run = test_env.run(&["list", "pd"]);
     assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run}");
     assert_eq!(run.stderr, "error: there is no skill `pd`\nhint: did you mean `pdf`?\n");
-    let run = machine.run(&["list", "--agent", "claud-code"]);
+    let run = test_env.run(&["list", "--agent", "claud-code"]);
     assert_eq!(run.code, 2, "{run}");
     assert!(run.stderr.contains("did you mean `claude-code`?"), "{run}");
-    let run = machine.run(&["status", "--project", "nowhere"]);
+    let run = test_env.run(&["status", "--project", "nowhere"]);
     assert_eq!(run.code, 2, "{run}");
     assert!(run.stderr.contains("hint: --project takes the folder of a project"), "{run}");
-    assert_eq!(machine.run(&["info", "nothing-like-it"]).code, 2);
+    assert_eq!(test_env.run(&["info", "nothing-like-it"]).code, 2);
 }
 
 #[test]
-fn json_has_more_once_skills_are_read() {
-    let machine = Machine::with_all();
-    let quick = machine.run(&["list", "pdf", "--json"]).json();
+fn json_has_details_after_reading_skills() {
+    let test_env = TestEnv::with_all();
+    let quick = test_env.run(&["list", "pdf", "--json"]).json();
     let pdf = &quick["skills"][0];
     assert_eq!(pdf["origin"]["by"], "npx");
     assert_eq!(pdf["origin"]["source"], "ada/skills");
@@ -182,7 +182,7 @@ fn json_has_more_once_skills_are_read() {
     assert!(pdf["agents"].as_array().is_some_and(|agents| agents.contains(&json!("codex"))));
     assert_eq!(pdf["links"].as_array().map(Vec::len), Some(1));
     assert_eq!(pdf.get("state"), None);
-    let long = machine.run(&["list", "filter", "--long", "--json"]).json();
+    let long = test_env.run(&["list", "filter", "--long", "--json"]).json();
     let filter = &long["skills"][0];
     assert_eq!(filter["origin"]["by"], "gh");
     assert_eq!((&filter["version"], &filter["state"]), (&json!("1.0.0"), &json!("unknown")));
@@ -191,34 +191,34 @@ fn json_has_more_once_skills_are_read() {
 
 #[test]
 fn a_broken_ledger_is_a_warning() {
-    let machine = Machine::with_all();
-    machine.write("project/skills-lock.json", "{");
-    machine.write("project/savoir.lock", "version = 1\nskill = 7\n");
-    machine.link("nowhere", "home/.claude/skills/broken");
-    let run = machine.run(&["list", "--json"]);
+    let test_env = TestEnv::with_all();
+    test_env.write("project/skills-lock.json", "{");
+    test_env.write("project/savoir.lock", "version = 1\nskill = 7\n");
+    test_env.link("nowhere", "home/.claude/skills/broken");
+    let run = test_env.run(&["list", "--json"]);
     assert_eq!(run.code, 0, "{run}");
     assert_eq!(names(&run.json()), ["filter", "notes", "pdf", "weather"]);
     let warnings = run.json()["warnings"].as_array().expect("warnings").len();
     assert_eq!((warnings, run.stderr.lines().count()), (3, 3), "{run}");
     assert!(run.stderr.lines().all(|line| line.starts_with("warning: ")), "{run}");
     assert!(run.stderr.contains("project/skills-lock.json: it is not JSON"), "{run}");
-    assert_eq!(machine.run(&["status"]).code, 0);
-    assert_eq!(machine.run(&["status", "notes", "--check"]).code, 1, "a ledger is broken");
+    assert_eq!(test_env.run(&["status"]).code, 0);
+    assert_eq!(test_env.run(&["status", "notes", "--check"]).code, 1, "a ledger is broken");
 }
 
 #[test]
-fn the_status_tells_what_is_not_as_it_was() {
-    let machine = Machine::with_all();
-    machine.skill("project/.claude/skills/notes");
-    machine.write("project/.claude/skills/notes/more.md", "more");
-    fs::create_dir_all(machine.sandbox.path("project/.claude/skills/empty")).expect("a folder");
-    machine.write(
+fn status_lists_modified_skills() {
+    let test_env = TestEnv::with_all();
+    test_env.skill("project/.claude/skills/notes");
+    test_env.write("project/.claude/skills/notes/more.md", "more");
+    fs::create_dir_all(test_env.sandbox.path("project/.claude/skills/empty")).expect("a folder");
+    test_env.write(
         "project/skills-lock.json",
         r#"{"version": 1, "skills": {"gone": {"source": "a/b", "sourceType": "github"}}}"#,
     );
-    let run = machine.run(&["status"]);
+    let run = test_env.run(&["status"]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run}");
-    let empty = machine.sandbox.path("project/.claude/skills/empty");
+    let empty = test_env.sandbox.path("project/.claude/skills/empty");
     let expected = format!(
         "modified since installation\n  pdf (npx)  ~/.agents/skills/pdf\n\n\
          missing\n  gone  listed in skills-lock.json\n\n\
@@ -232,9 +232,9 @@ fn the_status_tells_what_is_not_as_it_was() {
         empty.canonicalize().expect("a folder").display()
     );
     assert_eq!(run.stdout, expected);
-    assert_eq!(machine.run(&["status", "--check"]).code, 1);
-    assert_eq!(machine.run(&["status", "filter", "--check"]).code, 0);
-    let status = machine.run(&["status", "--json"]).json();
+    assert_eq!(test_env.run(&["status", "--check"]).code, 1);
+    assert_eq!(test_env.run(&["status", "filter", "--check"]).code, 0);
+    let status = test_env.run(&["status", "--json"]).json();
     assert_eq!(status["summary"]["broken"], 1);
     let clash = &status["clashes"][0];
     assert_eq!((&clash["identical"], &clash["name"]), (&json!(false), &json!("notes")));
@@ -242,43 +242,43 @@ fn the_status_tells_what_is_not_as_it_was() {
 }
 
 #[test]
-fn skills_of_savoir_are_held_to_its_locks() {
-    let machine = Machine::new();
-    machine.skill("project/.agents/skills/maps");
-    machine.skill("project/.claude/skills/maps");
-    let integrity = machine.integrity("project/.agents/skills/maps");
-    machine.lock("project", "maps", &integrity, "\"claude-code\", \"zed\", \"roo\"");
-    machine.skill("home/.claude/skills/mail");
-    let integrity = machine.integrity("home/.claude/skills/mail");
-    machine.lock("home/.config/savoir", "mail", &integrity, "\"claude-code\"");
-    let run = machine.run(&["status"]);
+fn locked_skills_are_compared_with_the_lock() {
+    let test_env = TestEnv::new();
+    test_env.skill("project/.agents/skills/maps");
+    test_env.skill("project/.claude/skills/maps");
+    let integrity = test_env.integrity("project/.agents/skills/maps");
+    test_env.lock("project", "maps", &integrity, "\"claude-code\", \"zed\", \"roo\"");
+    test_env.skill("home/.claude/skills/mail");
+    let integrity = test_env.integrity("home/.claude/skills/mail");
+    test_env.lock("home/.config/savoir", "mail", &integrity, "\"claude-code\"");
+    let run = test_env.run(&["status"]);
     assert!(
         run.stdout.contains("missing\n  maps  .roo/skills/maps for roo, listed in savoir.lock\n"),
         "{run}"
     );
     assert!(run.stdout.ends_with("2 skills: 2 unmodified; 1 missing\n"), "{run}");
-    // Nothing of it is kept, and neither was converted: both were changed.
-    machine.write("project/.claude/skills/maps/more.md", "x");
-    machine.write("project/.agents/skills/maps/more.md", "x");
-    let long = machine.run(&["list", "maps", "--long", "--json"]).json();
+    // Nothing is stored about it, and neither copy was converted: both were changed.
+    test_env.write("project/.claude/skills/maps/more.md", "x");
+    test_env.write("project/.agents/skills/maps/more.md", "x");
+    let long = test_env.run(&["list", "maps", "--long", "--json"]).json();
     let states = [&long["skills"][0]["state"], &long["skills"][1]["state"]];
     assert_eq!(states, [&json!("modified"), &json!("modified")], "{long:#}");
     assert_eq!(long["skills"][0]["source"], "registry+https://skills.example.com");
-    let info = machine.run(&["info", "mail"]).stdout;
+    let info = test_env.run(&["info", "mail"]).stdout;
     assert!(info.contains("locked by      ~/.config/savoir/savoir.lock\n"), "{info}");
     assert!(info.contains("trusted as     community\nsigned by      Acme\n"), "{info}");
-    machine.lock("project", "maps", &integrity, "\"claude-code\", \"nobody\"");
-    let run = machine.run(&["list"]);
+    test_env.lock("project", "maps", &integrity, "\"claude-code\", \"nobody\"");
+    let run = test_env.run(&["list"]);
     assert!(run.stderr.contains("savoir.lock: unknown agent `nobody`"), "{run}");
 }
 
 #[test]
-fn info_tells_everything() {
-    let machine = Machine::with_all();
-    machine.write("project/.claude/skills/filter/notes.txt", "four");
-    let run = machine.run(&["info", "filter"]);
+fn info_shows_all_details() {
+    let test_env = TestEnv::with_all();
+    test_env.write("project/.claude/skills/filter/notes.txt", "four");
+    let run = test_env.run(&["info", "filter"]);
     assert_eq!(run.code, 0, "{run}");
-    let integrity = machine.integrity("project/.claude/skills/filter");
+    let integrity = test_env.integrity("project/.claude/skills/filter");
     for line in [
         "name           filter",
         "version        1.0.0",
@@ -290,34 +290,34 @@ fn info_tells_everything() {
     ] {
         assert!(run.stdout.lines().any(|shown| shown == line), "{line}: {run}");
     }
-    assert_eq!(machine.run(&["info", ".claude/skills/filter"]).stdout, run.stdout);
-    assert_eq!(machine.run(&["info", ".claude/skills/filter/SKILL.md"]).stdout, run.stdout);
-    let json = machine.run(&["info", "filter", "--json"]).json();
+    assert_eq!(test_env.run(&["info", ".claude/skills/filter"]).stdout, run.stdout);
+    assert_eq!(test_env.run(&["info", ".claude/skills/filter/SKILL.md"]).stdout, run.stdout);
+    let json = test_env.run(&["info", "filter", "--json"]).json();
     assert_eq!(json["skills"][0]["integrity"], integrity.as_str());
     assert_eq!(json["skills"][0]["files"][1], json!({ "path": "notes.txt", "bytes": 4 }));
 }
 
 #[test]
-fn info_tells_who_wins() {
-    let machine = Machine::new();
-    machine.skill("home/.claude/skills/notes");
-    machine.skill("project/.claude/skills/notes");
-    let info = machine.run(&["info", "notes"]).stdout;
+fn info_shows_which_copy_takes_precedence() {
+    let test_env = TestEnv::new();
+    test_env.skill("home/.claude/skills/notes");
+    test_env.skill("project/.claude/skills/notes");
+    let info = test_env.run(&["info", "notes"]).stdout;
     assert!(info.contains("hides          .claude/skills/notes in claude-code\n"), "{info}");
     assert!(info.contains("hidden by      ~/.claude/skills/notes in claude-code\n"), "{info}");
-    let json = machine.run(&["info", "notes", "--json"]).json();
+    let json = test_env.run(&["info", "notes", "--json"]).json();
     assert_eq!(json["skills"][0]["clashes"][0]["outcome"], "first-wins");
 }
 
 #[test]
-fn info_of_what_no_agent_sees() {
-    let machine = Machine::new();
-    machine.write(
+fn info_of_a_skill_outside_agent_folders() {
+    let test_env = TestEnv::new();
+    test_env.write(
         "project/drafts/maps/SKILL.md",
         "---\nname: maps\ndescription: Draws maps.\nversion: 1.0.0\nsecurity_tier: community\n\
          permissions: [network:read:example.com]\ntools: []\n---\n# Maps\n",
     );
-    let run = machine.run(&["info", "drafts/maps"]);
+    let run = test_env.run(&["info", "drafts/maps"]);
     assert_eq!(run.code, 0, "{run}");
     for line in [
         "agents         no agent sees it",
@@ -327,33 +327,33 @@ fn info_of_what_no_agent_sees() {
     ] {
         assert!(run.stdout.lines().any(|shown| shown == line), "{line}: {run}");
     }
-    fs::create_dir_all(machine.sandbox.path("project/drafts/empty")).expect("a folder");
-    let run = machine.run(&["info", "drafts/empty"]);
+    fs::create_dir_all(test_env.sandbox.path("project/drafts/empty")).expect("a folder");
+    let run = test_env.run(&["info", "drafts/empty"]);
     assert_eq!(run.code, 1, "{run}");
     assert!(run.stdout.contains("state          broken: "), "{run}");
 }
 
 #[test]
-fn names_cannot_act_on_a_terminal() {
-    let machine = Machine::new();
-    machine.skill("home/.claude/skills/evil\u{1b}[31m\nname");
+fn names_are_escaped_on_a_terminal() {
+    let test_env = TestEnv::new();
+    test_env.skill("home/.claude/skills/evil\u{1b}[31m\nname");
     for command in ["list", "status"] {
-        let run = machine.run(&[command]);
+        let run = test_env.run(&[command]);
         assert!(!run.stdout.contains('\u{1b}'), "{run}");
         assert!(run.stdout.contains("evil\\u{1b}[31m\\nname"), "{run}");
     }
 }
 
 #[test]
-fn a_machine_without_skills() {
-    let machine = Machine::new();
-    assert_eq!(machine.run(&["list"]).stdout, "no skills\n");
+fn list_is_empty_without_skills() {
+    let test_env = TestEnv::new();
+    assert_eq!(test_env.run(&["list"]).stdout, "no skills\n");
     assert_eq!(
-        machine.run(&["status", "--check"]).to_string(),
+        test_env.run(&["status", "--check"]).to_string(),
         "exit code 0\n----- stdout -----\n0 skills\n"
     );
-    // The home is no project.
-    machine.skill("home/.claude/skills/notes");
-    let run = machine.sandbox.run_as("home", "home", &["list", "--json"]);
+    // The home folder is not a project.
+    test_env.skill("home/.claude/skills/notes");
+    let run = test_env.sandbox.run_as("home", "home", &["list", "--json"]);
     assert_eq!(run.json()["skills"][0]["scopes"], json!(["user"]));
 }

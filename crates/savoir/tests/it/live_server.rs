@@ -1,5 +1,4 @@
-//! A server that is started as a person would start it, a provider of models that says what it was
-//! told to say, and just enough HTTP to talk to both.
+//! Starts `savoir serve` and a fake model provider for tests, with a minimal HTTP client for both.
 
 use std::{
     collections::VecDeque,
@@ -17,7 +16,7 @@ use serde_json::{Value, json};
 use crate::support::Sandbox;
 
 /// How long anything may take before a test fails.
-const PATIENCE: Duration = Duration::from_secs(30);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An `OpenAI`-compatible server that answers every question with the same words.
 pub(crate) struct Provider {
@@ -49,7 +48,7 @@ impl Provider {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let asked = Arc::clone(&asked);
-                // A client that goes away ends its thread, and nothing else.
+                // A disconnected client only ends its thread.
                 thread::spawn(move || answer(stream, behavior, &asked));
             }
         });
@@ -167,7 +166,7 @@ fn reply(out: &mut TcpStream, status: &str, body: &Value) -> Option<()> {
 }
 
 /// `savoir serve` that runs.
-pub(crate) struct House {
+pub(crate) struct TestServer {
     child: Child,
     pub(crate) address: String,
     /// What it printed up to the line that begins with `try`.
@@ -175,7 +174,7 @@ pub(crate) struct House {
     lines: mpsc::Receiver<String>,
 }
 
-impl House {
+impl TestServer {
     /// Starts a server on a free port and waits for its greeting.
     pub(crate) fn start(sandbox: &Sandbox, options: &[&str], provider: Option<&Provider>) -> Self {
         Self::start_with(sandbox, options, |command| {
@@ -203,7 +202,8 @@ impl House {
         let lines = lines(child.stderr.take().expect("standard error"));
         let mut greeting = String::new();
         loop {
-            let line = lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("only: {greeting}"));
+            let line =
+                lines.recv_timeout(REPLY_TIMEOUT).unwrap_or_else(|_| panic!("only: {greeting}"));
             let _ = writeln!(greeting, "{line}");
             if line.starts_with("try ") {
                 break;
@@ -232,7 +232,7 @@ impl House {
             if let Some(status) = self.child.try_wait().expect("a status") {
                 break status;
             }
-            assert!(began.elapsed() < PATIENCE, "the server does not stop");
+            assert!(began.elapsed() < REPLY_TIMEOUT, "the server does not stop");
             thread::sleep(Duration::from_millis(20));
         };
         let printed: Vec<String> = self.lines.iter().collect();
@@ -246,7 +246,7 @@ impl House {
         path: &str,
         token: &str,
         body: Option<&Value>,
-    ) -> Answer {
+    ) -> HttpResponse {
         Self::try_ask(&self.address, method, path, token, body).expect("an answer")
     }
 
@@ -257,22 +257,22 @@ impl House {
         path: &str,
         token: &str,
         body: Option<&Value>,
-    ) -> Option<Answer> {
+    ) -> Option<HttpResponse> {
         let mut answer = request(address, method, path, token, body)?;
         let mut rest = String::new();
         answer.reader.read_to_string(&mut rest).ok()?;
         let body = unchunked(&answer.head, &rest);
-        Some(Answer { status: answer.status, head: answer.head, body })
+        Some(HttpResponse { status: answer.status, head: answer.head, body })
     }
 
-    /// Asks and gives the answer as it comes.
-    pub(crate) fn begin(
+    /// Sends a request and returns the response as a stream.
+    pub(crate) fn send_streaming(
         &self,
         method: &str,
         path: &str,
         token: &str,
         body: Option<&Value>,
-    ) -> Incoming {
+    ) -> IncomingRequest {
         request(&self.address, method, path, token, body).expect("an answer")
     }
 
@@ -287,7 +287,7 @@ impl House {
     }
 }
 
-impl Drop for House {
+impl Drop for TestServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -325,21 +325,21 @@ fn lines(stderr: ChildStderr) -> mpsc::Receiver<String> {
 }
 
 /// An answer that was read to its end.
-pub(crate) struct Answer {
+pub(crate) struct HttpResponse {
     pub(crate) status: u16,
     /// Its headers, in small letters.
     pub(crate) head: String,
     pub(crate) body: String,
 }
 
-impl Answer {
+impl HttpResponse {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
     }
 }
 
-/// An answer whose body is still to come.
-pub(crate) struct Incoming {
+/// A response whose body is still being received.
+pub(crate) struct IncomingRequest {
     pub(crate) status: u16,
     head: String,
     pub(crate) reader: BufReader<TcpStream>,
@@ -352,9 +352,9 @@ fn request(
     path: &str,
     token: &str,
     body: Option<&Value>,
-) -> Option<Incoming> {
+) -> Option<IncomingRequest> {
     let mut stream = TcpStream::connect(address).ok()?;
-    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    stream.set_read_timeout(Some(REPLY_TIMEOUT)).ok()?;
     let (kind, body) = match body {
         Some(Value::String(form)) => ("application/x-www-form-urlencoded", form.clone()),
         Some(body) => ("application/json", body.to_string()),
@@ -382,7 +382,7 @@ fn request(
         head.push_str(&line.to_ascii_lowercase());
     }
     let status = head.split_whitespace().nth(1)?.parse().ok()?;
-    Some(Incoming { status, head, reader })
+    Some(IncomingRequest { status, head, reader })
 }
 
 /// The body without the lengths of its chunks.

@@ -1,4 +1,4 @@
-//! Behaviour of the program: commands are run as a person would run them.
+//! Tests the program by running its commands.
 
 #[cfg(unix)]
 mod admin;
@@ -12,11 +12,11 @@ mod check;
 mod clients;
 #[cfg(unix)]
 mod cluster;
+#[cfg(unix)]
+mod context_list;
 mod convert;
 #[cfg(unix)]
 mod crash_recovery;
-#[cfg(unix)]
-mod disclosure;
 mod documentation;
 mod generated;
 #[cfg(unix)]
@@ -38,8 +38,6 @@ mod models;
 #[cfg(unix)]
 mod openapi;
 mod other_commands;
-#[cfg(unix)]
-mod outside;
 mod personal;
 #[cfg(target_os = "linux")]
 mod protected;
@@ -52,15 +50,17 @@ mod registry_conformance;
 #[cfg(unix)]
 mod registry_faults;
 #[cfg(unix)]
-mod registry_life;
-#[cfg(unix)]
 mod registry_ops;
+#[cfg(unix)]
+mod registry_workflows;
 #[cfg(target_os = "linux")]
 mod run;
 #[cfg(unix)]
 mod scan;
 mod serve;
 mod server_faults;
+#[cfg(unix)]
+mod services;
 #[cfg(target_os = "linux")]
 mod skill_tools;
 #[cfg(unix)]

@@ -1,6 +1,4 @@
-//! `mcp`: clients that talk to it in JSON, politely and otherwise.
-//!
-//! - [`Client`] is one client; each module below is one theme.
+//! Tests `savoir mcp` with a JSON-RPC [`Client`], which sends valid and invalid messages.
 
 mod changing_skills;
 mod conformance;
@@ -29,10 +27,10 @@ use serde_json::{Value, json};
 use crate::support::{Sandbox, copy, repository};
 
 /// How long an answer may take on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(1);
+const REPLY_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A folder `skills` with some of the examples, a home and a folder to work in.
-fn stage(examples: &[&str]) -> Sandbox {
+fn sandbox_with_examples(examples: &[&str]) -> Sandbox {
     let sandbox = Sandbox::new();
     for folder in ["home", "work", "skills"] {
         fs::create_dir(sandbox.path(folder)).expect("a folder");
@@ -48,14 +46,14 @@ struct Client {
     child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<Value>,
-    /// What came and nobody waited for yet.
+    /// Messages that were received but not read yet.
     notices: Vec<Value>,
     next: i64,
 }
 
 impl Client {
     /// A client that said nothing yet.
-    fn silent(sandbox: &Sandbox, args: &[&str]) -> Self {
+    fn start_uninitialized(sandbox: &Sandbox, args: &[&str]) -> Self {
         let mut command = sandbox.command(&[&["mcp"], args].concat());
         command.current_dir(sandbox.path("work")).env("HOME", sandbox.path("home"));
         // Programs that a test puts there come before those of the system.
@@ -83,7 +81,7 @@ impl Client {
 
     /// A client that began a conversation.
     fn with(sandbox: &Sandbox, args: &[&str], capabilities: &Value) -> Self {
-        let mut client = Self::silent(sandbox, args);
+        let mut client = Self::start_uninitialized(sandbox, args);
         let begun = client.ask(
             "initialize",
             json!({
@@ -92,7 +90,7 @@ impl Client {
             }),
         );
         assert_eq!(begun["result"]["serverInfo"]["name"], "savoir", "{begun}");
-        client.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        client.write_line(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
         client
     }
 
@@ -101,21 +99,21 @@ impl Client {
     }
 
     /// Writes a line as it is.
-    fn say(&mut self, line: &str) {
+    fn write_line(&mut self, line: &str) {
         let input = self.input.as_mut().expect("an open input");
         writeln!(input, "{line}").expect("a line is written");
     }
 
     /// The next line.
-    fn hear(&mut self) -> Value {
-        self.lines.recv_timeout(PATIENCE).expect("an answer")
+    fn read_message(&mut self) -> Value {
+        self.lines.recv_timeout(REPLY_TIMEOUT).expect("an answer")
     }
 
     /// Sends a request without waiting.
     fn send(&mut self, method: &str, params: Value) -> i64 {
         self.next += 1;
         let (id, params) = (self.next, params);
-        self.say(
+        self.write_line(
             &json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string(),
         );
         id
@@ -134,7 +132,7 @@ impl Client {
             return self.notices.remove(place);
         }
         loop {
-            let heard = self.hear();
+            let heard = self.read_message();
             if is_it(&heard) {
                 return heard;
             }

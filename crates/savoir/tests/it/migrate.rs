@@ -1,4 +1,4 @@
-//! `savoir migrate`.
+//! Tests `savoir migrate`.
 
 use serde_json::json;
 
@@ -24,7 +24,7 @@ fn one_skill_and_its_report() {
 }
 
 #[test]
-fn a_batch_goes_on_after_a_blocker() {
+fn batch_continues_after_a_blocker() {
     let sandbox = Sandbox::new();
     sandbox.write("claws/a/SKILL.md", "# No frontmatter\n");
     sandbox.write("claws/b/SKILL.md", CLAW);

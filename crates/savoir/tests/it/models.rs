@@ -1,4 +1,4 @@
-//! `models`, and errors without a model.
+//! Tests `savoir models`, and errors without a model.
 
 use std::{
     io::Read as _,
@@ -11,7 +11,7 @@ use crate::{
 };
 
 #[test]
-fn what_can_be_reached_is_listed() {
+fn reachable_models_are_listed() {
     let sandbox = Sandbox::new();
     let run = sandbox.run(&["models"]);
     assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run}");
@@ -39,7 +39,7 @@ fn what_can_be_reached_is_listed() {
 }
 
 #[test]
-fn a_prompt_needs_a_model_and_says_how_to_get_one() {
+fn prompt_without_a_model_is_an_error_with_a_hint() {
     let sandbox = Sandbox::new();
     sandbox.write("demo/SKILL.md", GOOD);
     let run = sandbox.run(&["run", "demo"]);
@@ -96,7 +96,7 @@ fn a_model_reads_where_the_folder_of_the_skill_is() {
 const REVIEW: &str = "---\nname: review\nversion: 1.0.0\ndescription: Reviews.\nruntime: {type: markdown-skill}\noutputs:\n  type: json\n  schema:\n    type: object\n    required: [verdict]\n    properties:\n      verdict: {enum: [approve, comment]}\n---\n\nReview it.\n";
 
 #[test]
-fn an_answer_is_held_against_what_the_skill_promises() {
+fn answer_is_validated_against_the_output_schema() {
     let sandbox = Sandbox::new();
     sandbox.write("review/SKILL.md", REVIEW);
     let run = |words: &'static [&'static str], json: &[&str]| {
@@ -122,7 +122,7 @@ fn an_answer_is_held_against_what_the_skill_promises() {
 }
 
 #[test]
-fn why_a_model_failed_is_told_to_who_asked_it() {
+fn model_errors_are_reported_to_the_user() {
     let sandbox = Sandbox::new();
     sandbox.write("demo/SKILL.md", GOOD);
     let provider = Provider::new(ProviderBehavior::Refuses);

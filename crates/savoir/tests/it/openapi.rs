@@ -1,5 +1,5 @@
-//! The server is held against its OpenAPI document by schemathesis: with data that fits, data that
-//! does not, and with what earlier answers named.
+//! Checks the server against its OpenAPI document with schemathesis: with valid data, invalid
+//! data, and data from earlier responses.
 
 use std::{
     fmt::Write as _,
@@ -9,8 +9,8 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    live_server::{House, Provider, ProviderBehavior},
-    outside::{service, upload},
+    live_server::{Provider, ProviderBehavior, TestServer},
+    services::{service, upload},
     support::Sandbox,
 };
 
@@ -35,16 +35,16 @@ enabled = false
 "#;
 
 #[test]
-fn the_server_keeps_to_its_document() {
+fn server_conforms_to_its_openapi_document() {
     let Some(python) = service("SAVOIR_TEST_PYTHON", "schemathesis") else { return };
     let sandbox = Sandbox::new();
     let provider = Provider::new(ProviderBehavior::Says(&["Good ", "day."]));
     let options = ["--rate-limit", "off", "--admin-email", ADMIN];
-    let house = House::start(&sandbox, &options, Some(&provider));
-    let token = crate::cluster::register(&house, ADMIN);
+    let server = TestServer::start(&sandbox, &options, Some(&provider));
+    let token = crate::cluster::register(&server, ADMIN);
     let hold = |phases: &str, examples: &str, more: &str| {
         sandbox.write("schemathesis.toml", format!("{RULES}{more}"));
-        let url = format!("http://{}/openapi.json", house.address);
+        let url = format!("http://{}/openapi.json", server.address);
         let bearer = format!("Authorization: Bearer {token}");
         let output = Command::new(&python)
             .args(["-m", "schemathesis.cli", "run", &url, "--header", &bearer, "--phases", phases])
@@ -65,28 +65,28 @@ fn the_server_keeps_to_its_document() {
         let tested = printed.lines().find_map(|line| line.trim().strip_prefix("Tested: "));
         tested.and_then(|count| count.parse::<u32>().ok()).unwrap_or_else(|| panic!("{printed}"))
     };
-    let document = house.ask("GET", "/openapi.json", "", None).json();
+    let document = server.ask("GET", "/openapi.json", "", None).json();
     let paths = document["paths"].as_object().expect("paths");
     let operations: usize = paths.values().filter_map(|path| Some(path.as_object()?.len())).sum();
-    let things = furnish(&house, &token) + &stock(&sandbox, &house, &token);
+    let things = create_test_data(&server, &token) + &publish_test_skill(&sandbox, &server, &token);
     let tested = hold("coverage,fuzzing", "15", &things);
     assert_eq!(usize::try_from(tested), Ok(operations - 1), "all but one are tested");
     // What it asks for here it has made before.
     assert!(hold("stateful", "60", "") > 15);
-    assert_eq!(house.ask("GET", "/ready", "", None).status, 200, "it is well afterwards");
+    assert_eq!(server.ask("GET", "/ready", "", None).status, 200, "it is well afterwards");
 }
 
 /// Things to ask for, as parameters that schemathesis takes.
-fn furnish(house: &House, token: &str) -> String {
+fn create_test_data(server: &TestServer, token: &str) -> String {
     let ask = |method: &str, path: &str, body: Value| {
-        let answer = house.ask(method, &format!("/api/v1{path}"), token, Some(&body));
+        let answer = server.ask(method, &format!("/api/v1{path}"), token, Some(&body));
         assert!(answer.status < 300, "{path}: {}", answer.body);
         answer.json()
     };
     let id = |made: &Value, member: &str| made[member].as_str().expect(member).to_owned();
     let base = id(&ask("POST", "/knowledge", json!({"name": "garden"})), "id");
     let path = format!("/api/v1/knowledge/{base}/upload");
-    let answer = upload(house, &path, token, "herbs.md", "Sage is a herb.");
+    let answer = upload(server, &path, token, "herbs.md", "Sage is a herb.");
     let document: Value =
         serde_json::from_str(answer.split("\r\n\r\n").nth(1).expect("a body")).expect("JSON");
     let (document, task) = (id(&document, "id"), id(&document, "task_id"));
@@ -97,13 +97,13 @@ fn furnish(house: &House, token: &str) -> String {
     let workflow = json!({"name": "w", "graph_data": graph});
     let workflow = id(&ask("POST", "/workflows", workflow), "id");
     let execute = format!("/api/v1/workflows/{workflow}/execute");
-    let run = house.ask("POST", &execute, token, Some(&json!({"input": "Hello."})));
+    let run = server.ask("POST", &execute, token, Some(&json!({"input": "Hello."})));
     let execution = run.body.split("\"execution_id\": \"").nth(1).expect("an execution");
     let execution = execution.split('"').next().expect("an execution");
     ask("PUT", "/settings/feature-flags/ENABLE_PUBLIC_EMBED", json!({"enabled": true}));
     let published = id(&ask("POST", "/publish/embed", json!({"workflow_id": workflow})), "token");
     let chat = json!({"session_id": "talk", "message": "Hello."});
-    assert_eq!(house.ask("POST", "/api/v1/chat/completions", token, Some(&chat)).status, 200);
+    assert_eq!(server.ask("POST", "/api/v1/chat/completions", token, Some(&chat)).status, 200);
 
     let mut text = String::new();
     for (paths, name, value) in [
@@ -131,12 +131,12 @@ type Values<'a> = &'a [(&'a str, &'a str)];
 
 /// Skills of the registry to ask for, as parameters that schemathesis takes: one of its own, one in a
 /// namespace, a text, and a version that was withdrawn.
-fn stock(sandbox: &Sandbox, house: &House, token: &str) -> String {
+fn publish_test_skill(sandbox: &Sandbox, server: &TestServer, token: &str) -> String {
     let run = |args: &[&str]| {
         let mut command = sandbox.command(args);
         command
             .env("SAVOIR_TOKEN", token)
-            .env("SAVOIR_REGISTRY", format!("http://{}/registry", house.address));
+            .env("SAVOIR_REGISTRY", format!("http://{}/registry", server.address));
         let output = command.stdin(Stdio::null()).output().expect("savoir runs");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{args:?}: {said}");
@@ -159,7 +159,7 @@ fn stock(sandbox: &Sandbox, house: &House, token: &str) -> String {
     });
     let digest = last["artifact"]["sha256"].as_str().expect("a digest");
     run(&["registry", "yank", "plain-words@1.1.0", "--reason", "it shouts", "--json"]);
-    let answer = house.ask("GET", "/registry/api/v1/skills/plain-words/1.1.0", token, None);
+    let answer = server.ask("GET", "/registry/api/v1/skills/plain-words/1.1.0", token, None);
     assert_eq!(answer.json()["yanked"], true, "{}", answer.body);
 
     let of = |path: &str| path.replace('{', "\\\\{").replace('}', "\\\\}");

@@ -1,9 +1,9 @@
-//! `show`, `render`, `new`, `rules`, `conformance`, `completions` and `man`.
+//! Tests `show`, `render`, `new`, `rules`, `conformance`, `completions` and `man`.
 
 use crate::support::{Sandbox, repository};
 
 #[test]
-fn show_says_which_dialect_and_why() {
+fn show_prints_dialect_and_evidence() {
     let sandbox = Sandbox::with_examples();
     insta::assert_snapshot!(sandbox.run(&["show", "examples/git-helper"]));
 }
@@ -105,7 +105,7 @@ fn new_skills_pass_a_strict_check() {
 }
 
 #[test]
-fn rules_explain_themselves() {
+fn rules_prints_documentation() {
     let sandbox = Sandbox::new();
     let list = sandbox.run(&["rules"]);
     assert!(list.stdout.lines().count() > 60, "{list}");
@@ -118,7 +118,7 @@ fn rules_explain_themselves() {
 }
 
 #[test]
-fn our_own_vectors_hold() {
+fn own_vectors_pass() {
     let file = repository().join("conformance/vectors.json");
     let run = Sandbox::new().run(&["conformance", &file.to_string_lossy(), "--json"]);
     let outcome = run.json();

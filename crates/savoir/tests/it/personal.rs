@@ -1,4 +1,4 @@
-//! `import` and `export`: skills where the server has its own.
+//! Tests `import` and `export` of personal skills of a server.
 
 use std::{fs, process::Stdio};
 

@@ -1,4 +1,4 @@
-//! Files that no run may change, even with consent.
+//! Tests files that no run may change, even with consent.
 
 use std::{fs, process::Output};
 
@@ -63,7 +63,7 @@ fn can_hold_sandboxes(sandbox: &Sandbox) -> bool {
 }
 
 #[test]
-fn what_git_obeys_stays_as_it_is() {
+fn git_configuration_is_not_changed() {
     let sandbox = run_env();
     if !can_hold_sandboxes(&sandbox) {
         return;

@@ -1,12 +1,11 @@
-//! `login`, `search`, `info` and `registry`, against a server that answers what a test says, over
-//! real connections.
+//! Tests `login`, `search`, `info` and `registry` against a mock registry over HTTP.
 
 mod accounts;
 mod files_only;
-mod finding;
+mod live_registry;
 mod messages;
-mod real;
 mod review_decisions;
+mod search;
 mod server;
 mod signed;
 mod team;
@@ -24,24 +23,24 @@ use savoir_package::{
 };
 use serde_json::json;
 
-use self::server::Server;
+use self::server::MockRegistry;
 use crate::support::{Sandbox, Transcript};
 
 /// A person with a home and a project, and a registry.
-struct House {
+struct RegistryTestEnv {
     sandbox: Sandbox,
-    server: Server,
+    server: MockRegistry,
 }
 
-impl House {
+impl RegistryTestEnv {
     fn new() -> Self {
-        let house = Self { sandbox: Sandbox::new(), server: Server::start() };
+        let test_env = Self { sandbox: Sandbox::new(), server: MockRegistry::start() };
         for folder in ["home/.claude", "project/.git", "elsewhere"] {
-            fs::create_dir_all(house.sandbox.path(folder)).expect("a folder");
+            fs::create_dir_all(test_env.sandbox.path(folder)).expect("a folder");
         }
         let config = json!({"version": 1, "closure": false});
-        house.server.get("/registry/index/v1/config.json", &config);
-        house
+        test_env.server.get("/registry/index/v1/config.json", &config);
+        test_env
     }
 
     /// The address of the registry.
@@ -50,20 +49,20 @@ impl House {
     }
 
     /// The person set this registry.
-    fn set(self) -> Self {
+    fn with_default_registry(self) -> Self {
         let text = format!("[registries]\ndefault = \"{}\"\n", self.url());
         self.sandbox.write("home/.config/savoir/config.toml", text);
         self
     }
 
     /// The person has a token for it.
-    fn known(self) -> Self {
+    fn with_token(self) -> Self {
         let file = "home/.config/savoir/credentials.toml";
         let text = format!("[\"{}\"]\ntoken = \"sv_kept\"\nid = \"t1\"\n", self.url());
         let path = self.sandbox.write(file, text);
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
         fs::set_permissions(path, mode).expect("a mode");
-        self.set()
+        self.with_default_registry()
     }
 
     fn command(&self, args: &[&str]) -> Command {
@@ -81,7 +80,7 @@ impl House {
     }
 
     /// Runs it, and expects that it ends well.
-    fn well(&self, args: &[&str]) -> Transcript {
+    fn run_ok(&self, args: &[&str]) -> Transcript {
         let ran = self.run(args);
         assert_eq!(ran.code, 0, "{args:?}: {ran}");
         ran
@@ -120,7 +119,7 @@ impl House {
     }
 
     /// What hides the port and the folders of this run.
-    fn shown(&self, ran: &Transcript) -> String {
+    fn without_addresses(&self, ran: &Transcript) -> String {
         let text = ran.to_string().replace(self.server.address(), "http://registry.test");
         text.replace(&self.sandbox.path("").display().to_string(), "/")
     }

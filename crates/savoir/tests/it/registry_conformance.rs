@@ -1,5 +1,5 @@
-//! `savoir registry conformance` against `savoir serve`: every check passes, on each kind of database
-//! and storage, and also while processes beside it are killed.
+//! Runs `savoir registry conformance` against `savoir serve` with every kind of database and
+//! storage, and while other servers are killed.
 
 use std::{
     collections::BTreeSet,
@@ -12,35 +12,35 @@ use serde_json::Value;
 
 use crate::{
     cluster::register,
-    live_server::House,
-    outside::RunEnvironment,
-    registry_faults::{OFF, Publishers, some},
+    live_server::TestServer,
+    registry_faults::{NO_RATE_LIMIT, Publishers, random_below},
+    services::RunEnvironment,
     support::{Sandbox, Transcript},
 };
 
 /// Two people: one publishes, the other must not be able to publish the same.
-struct People {
+struct TestAccounts {
     token: String,
     other: String,
 }
 
-impl People {
-    fn at(house: &House) -> Self {
+impl TestAccounts {
+    fn at(server: &TestServer) -> Self {
         Self {
-            token: register(house, "conny@example.com"),
-            other: register(house, "otto@example.com"),
+            token: register(server, "conny@example.com"),
+            other: register(server, "otto@example.com"),
         }
     }
 }
 
-/// Runs checks against a house; gives what came of them.
-fn check(sandbox: &Sandbox, address: &str, people: &People, more: &[&str]) -> Transcript {
+/// Runs checks against a server; gives what came of them.
+fn check(sandbox: &Sandbox, address: &str, accounts: &TestAccounts, more: &[&str]) -> Transcript {
     let url = format!("http://{address}/registry");
     let words = ["registry", "conformance", &url, "--namespace", "acme", "--json"];
     let mut command = sandbox.command(&[&words, more].concat());
     command
-        .env("SAVOIR_TOKEN", &people.token)
-        .env("SAVOIR_OTHER_TOKEN", &people.other)
+        .env("SAVOIR_TOKEN", &accounts.token)
+        .env("SAVOIR_OTHER_TOKEN", &accounts.other)
         .env("NO_PROXY", "127.0.0.1");
     Transcript::of(command)
 }
@@ -61,26 +61,26 @@ fn all_passed(sandbox: &Sandbox, runs: &[Transcript]) {
 }
 
 #[test]
-fn a_house_with_a_folder_keeps_every_promise() {
+fn server_with_a_folder_conforms() {
     let sandbox = Sandbox::new();
-    let house = House::start(&sandbox, &OFF, None);
-    all_passed(&sandbox, &[check(&sandbox, &house.address, &People::at(&house), &[])]);
+    let server = TestServer::start(&sandbox, &NO_RATE_LIMIT, None);
+    all_passed(&sandbox, &[check(&sandbox, &server.address, &TestAccounts::at(&server), &[])]);
 }
 
 #[test]
-fn a_house_with_a_server_and_a_bucket_keeps_every_promise() {
+fn server_with_postgres_and_bucket_conforms() {
     let Some(run_env) = RunEnvironment::new() else { return };
-    let house = run_env.house(&OFF, None);
-    let done = check(&run_env.sandbox, &house.address, &People::at(&house), &[]);
+    let server = run_env.server(&NO_RATE_LIMIT, None);
+    let done = check(&run_env.sandbox, &server.address, &TestAccounts::at(&server), &[]);
     all_passed(&run_env.sandbox, &[done]);
 }
 
-/// What a house lists, page by page.
-fn names(house: &House) -> BTreeSet<String> {
+/// What a server lists, page by page.
+fn names(server: &TestServer) -> BTreeSet<String> {
     let (mut names, mut cursor) = (BTreeSet::new(), String::new());
     loop {
         let path = format!("/registry/api/v1/skills?per_page=100{cursor}");
-        let page = house.ask("GET", &path, "", None);
+        let page = server.ask("GET", &path, "", None);
         assert_eq!(page.status, 200, "{}", page.body);
         let page = page.json();
         let items = page["items"].as_array().expect("a list").iter();
@@ -92,40 +92,40 @@ fn names(house: &House) -> BTreeSet<String> {
     }
 }
 
-/// The groups that each house is checked for.
+/// The groups that each server is checked for.
 const GROUPS: [&[&str]; 2] =
     [&["discovery", "pull", "publish", "immutability"], &["search", "errors", "hostile"]];
 
-/// One house is checked while the other is killed again and again, then the other way round; somebody
+/// One server is checked while the other is killed again and again, then the other way round; somebody
 /// publishes at both all the time.
 #[test]
-fn every_promise_is_kept_while_the_other_house_is_killed() {
+fn server_conforms_while_another_one_is_killed() {
     let Some(run_env) = RunEnvironment::new() else { return };
-    let mut houses = [run_env.house(&OFF, None), run_env.house(&OFF, None)];
-    let people = People::at(&houses[0]);
-    let token = register(&houses[1], "ada@example.com");
-    let publishers = Publishers::new(token, &[&houses[0], &houses[1]]);
-    publishers.beside(1, || {
+    let mut servers = [run_env.server(&NO_RATE_LIMIT, None), run_env.server(&NO_RATE_LIMIT, None)];
+    let accounts = TestAccounts::at(&servers[0]);
+    let token = register(&servers[1], "ada@example.com");
+    let publishers = Publishers::new(token, &[&servers[0], &servers[1]]);
+    publishers.spawn_publishers(1, || {
         let mut check =
-            |which| checked_beside_deaths(&run_env, &mut houses, which, &people, &publishers);
+            |which| check_while_killing(&run_env, &mut servers, which, &accounts, &publishers);
         all_passed(&run_env.sandbox, &[check(0), check(1)]);
         publishers.wait_for(2);
     });
-    publishers.check(&[&houses[0].address, &houses[1].address]);
-    let both = houses.each_ref().map(names);
+    publishers.check(&[&servers[0].address, &servers[1].address]);
+    let both = servers.each_ref().map(names);
     assert_eq!(both[0], both[1]);
     assert!(both[0].len() > publishers.acknowledged(), "what the checks published is there, too");
 }
 
-/// Checks one house, and kills the other up to three times meanwhile.
-fn checked_beside_deaths(
+/// Checks one server, and kills the other up to three times meanwhile.
+fn check_while_killing(
     run_env: &RunEnvironment,
-    houses: &mut [House; 2],
+    servers: &mut [TestServer; 2],
     which: usize,
-    people: &People,
+    accounts: &TestAccounts,
     publishers: &Publishers,
 ) -> Transcript {
-    let [first, second] = houses;
+    let [first, second] = servers;
     let (checked, dying) = if which == 0 { (&*first, second) } else { (&*second, first) };
     let address = checked.address.clone();
     let is_done = AtomicBool::new(false);
@@ -133,18 +133,18 @@ fn checked_beside_deaths(
         let done = scope.spawn(|| {
             let groups: Vec<&str> =
                 GROUPS[which].iter().flat_map(|group| ["--only", group]).collect();
-            let done = check(&run_env.sandbox, &address, people, &groups);
+            let done = check(&run_env.sandbox, &address, accounts, &groups);
             is_done.store(true, Ordering::SeqCst);
             done
         });
         for kill in 0..3 {
-            thread::sleep(Duration::from_millis(some(1500)));
+            thread::sleep(Duration::from_millis(random_below(1500)));
             if kill > 0 && is_done.load(Ordering::SeqCst) {
                 break;
             }
             dying.signal("-KILL");
-            *dying = run_env.house(&OFF, None);
-            publishers.moves(1 - which, &dying.address);
+            *dying = run_env.server(&NO_RATE_LIMIT, None);
+            publishers.set_address(1 - which, &dying.address);
         }
         done.join().expect("a report")
     })

@@ -1,4 +1,5 @@
-//! The registry while things go wrong: processes die, lines are cut, disks are full, clients sleep.
+//! Tests the registry under faults: killed processes, lost connections, full disks, stalled
+//! clients.
 
 use std::{
     collections::BTreeMap,
@@ -18,12 +19,12 @@ use savoir_skill::digest::sha256_hex;
 
 use crate::{
     cluster::register,
-    live_server::House,
-    outside::{RunEnvironment, skipped},
+    live_server::TestServer,
+    services::{RunEnvironment, skipped},
     support::Sandbox,
 };
 
-pub(crate) const OFF: [&str; 2] = ["--rate-limit", "off"];
+pub(crate) const NO_RATE_LIMIT: [&str; 2] = ["--rate-limit", "off"];
 pub(crate) const SKILLS: &str = "/registry/api/v1/skills";
 
 pub(crate) fn skill(name: &str, version: &str) -> Vec<u8> {
@@ -77,7 +78,7 @@ fn read(address: &str, path: &str) -> Option<(u16, Vec<u8>)> {
 }
 
 /// What a registry says of a version: nothing, or all of it, in every view.
-fn look(address: &str, name: &str, bytes: &[u8]) -> bool {
+fn is_published_everywhere(address: &str, name: &str, bytes: &[u8]) -> bool {
     let index = format!("/registry/index/v1/{}/{name}", &name[..2]);
     let (status, line) = read(address, &index).expect("an answer");
     let sha256 = sha256_hex(bytes);
@@ -103,7 +104,7 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// Publishes one after the other at houses that come and go, until it is told to stop; what was
+/// Publishes one after the other at servers that come and go, until it is told to stop; what was
 /// acknowledged, and what was tried.
 pub(crate) struct Publishers {
     token: String,
@@ -115,23 +116,23 @@ pub(crate) struct Publishers {
 }
 
 impl Publishers {
-    pub(crate) fn new(token: String, houses: &[&House]) -> Self {
+    pub(crate) fn new(token: String, servers: &[&TestServer]) -> Self {
         Self {
             token,
-            addresses: houses.iter().map(|house| Mutex::new(house.address.clone())).collect(),
+            addresses: servers.iter().map(|server| Mutex::new(server.address.clone())).collect(),
             stop: AtomicBool::new(false),
             number: AtomicUsize::new(0),
             tried: Mutex::default(),
         }
     }
 
-    /// One of the houses is somewhere else now.
-    pub(crate) fn moves(&self, which: usize, address: &str) {
+    /// One of the servers is somewhere else now.
+    pub(crate) fn set_address(&self, which: usize, address: &str) {
         address.clone_into(&mut self.addresses[which].lock().expect("an address"));
     }
 
     /// Publishes from so many threads while something else is done.
-    pub(crate) fn beside<T>(&self, threads: usize, work: impl FnOnce() -> T) -> T {
+    pub(crate) fn spawn_publishers<T>(&self, threads: usize, work: impl FnOnce() -> T) -> T {
         thread::scope(|scope| {
             // Also if the work fails: else the threads would go on for ever.
             let _stop = Stop(&self.stop);
@@ -180,7 +181,7 @@ impl Publishers {
         let mut lost = Vec::new();
         for (name, acknowledged) in &*tried {
             for address in addresses {
-                if !look(address, name, &skill(name, "1.0.0")) && *acknowledged {
+                if !is_published_everywhere(address, name, &skill(name, "1.0.0")) && *acknowledged {
                     lost.push(name.clone());
                 }
             }
@@ -189,82 +190,82 @@ impl Publishers {
     }
 }
 
-/// A number between 0 and `below`, for times that nobody chose.
-pub(crate) fn some(below: u64) -> u64 {
+/// A random number below `below`, for random delays.
+pub(crate) fn random_below(below: u64) -> u64 {
     use std::hash::{BuildHasher as _, RandomState};
     RandomState::new().hash_one(Instant::now()) % below
 }
 
 #[test]
-fn two_houses_that_are_killed_lose_nothing() {
+fn killed_servers_lose_no_data() {
     let Some(run_env) = RunEnvironment::new() else { return };
-    let mut houses = [run_env.house(&OFF, None), run_env.house(&OFF, None)];
-    let token = register(&houses[0], "ada@example.com");
-    let publishers = Publishers::new(token, &[&houses[0], &houses[1]]);
-    publishers.beside(4, || {
+    let mut servers = [run_env.server(&NO_RATE_LIMIT, None), run_env.server(&NO_RATE_LIMIT, None)];
+    let token = register(&servers[0], "ada@example.com");
+    let publishers = Publishers::new(token, &[&servers[0], &servers[1]]);
+    publishers.spawn_publishers(4, || {
         for kill in 0..6 {
             publishers.wait_for(2);
-            thread::sleep(Duration::from_millis(some(300)));
+            thread::sleep(Duration::from_millis(random_below(300)));
             let which = kill % 2;
-            houses[which].signal("-KILL");
-            let new = run_env.house(&OFF, None);
-            publishers.moves(which, &new.address);
-            houses[which] = new;
+            servers[which].signal("-KILL");
+            let new = run_env.server(&NO_RATE_LIMIT, None);
+            publishers.set_address(which, &new.address);
+            servers[which] = new;
         }
         publishers.wait_for(2);
     });
-    publishers.check(&[&houses[0].address, &houses[1].address]);
+    publishers.check(&[&servers[0].address, &servers[1].address]);
 }
 
 #[test]
-fn a_house_that_is_killed_while_it_publishes_has_all_or_nothing() {
+fn publishing_is_atomic_when_the_server_is_killed() {
     let sandbox = Sandbox::new();
-    let mut house = House::start(&sandbox, &OFF, None);
-    let token = register(&house, "ada@example.com");
-    let publishers = Publishers::new(token, &[&house]);
-    publishers.beside(3, || {
+    let mut server = TestServer::start(&sandbox, &NO_RATE_LIMIT, None);
+    let token = register(&server, "ada@example.com");
+    let publishers = Publishers::new(token, &[&server]);
+    publishers.spawn_publishers(3, || {
         for _ in 0..8 {
             publishers.wait_for(1);
-            thread::sleep(Duration::from_millis(some(120)));
-            house.signal("-KILL");
-            house = House::start(&sandbox, &OFF, None);
-            publishers.moves(0, &house.address);
+            thread::sleep(Duration::from_millis(random_below(120)));
+            server.signal("-KILL");
+            server = TestServer::start(&sandbox, &NO_RATE_LIMIT, None);
+            publishers.set_address(0, &server.address);
         }
     });
-    publishers.check(&[&house.address]);
+    publishers.check(&[&server.address]);
 }
 
 #[test]
-fn what_cannot_be_kept_is_refused_and_can_be_tried_again() {
+fn failed_publish_can_be_retried() {
     let Some(run_env) = RunEnvironment::new() else { return };
-    let house = run_env.house(&OFF, None);
-    let token = register(&house, "ada@example.com");
+    let server = run_env.server(&NO_RATE_LIMIT, None);
+    let token = register(&server, "ada@example.com");
     let bytes = skill("patient", "1.0.0");
     run_env.line.cut(true);
-    let (status, body) = publish(&house.address, &token, &bytes).expect("an answer");
+    let (status, body) = publish(&server.address, &token, &bytes).expect("an answer");
     assert_eq!(status, 503, "{body}");
     assert!(body.contains("\"unavailable\""), "{body}");
     run_env.line.cut(false);
-    assert!(!look(&house.address, "patient", &bytes));
-    let (status, body) = publish(&house.address, &token, &bytes).expect("an answer");
+    assert!(!is_published_everywhere(&server.address, "patient", &bytes));
+    let (status, body) = publish(&server.address, &token, &bytes).expect("an answer");
     assert_eq!(status, 201, "{body}");
     // Connections to the database that are cut heal by themselves.
     assert!(run_env.cut_connections() > 0);
     let next = skill("another", "1.0.0");
     let began = Instant::now();
     loop {
-        match publish(&house.address, &token, &next).expect("an answer") {
+        match publish(&server.address, &token, &next).expect("an answer") {
             (201 | 409, _) => break,
             (503, _) if began.elapsed() < Duration::from_secs(20) => {}
             other => panic!("{other:?}"),
         }
     }
-    assert!(look(&house.address, "another", &next));
-    assert!(look(&house.address, "patient", &bytes));
+    assert!(is_published_everywhere(&server.address, "another", &next));
+    assert!(is_published_everywhere(&server.address, "patient", &bytes));
 }
 
-/// Runs a house on a disk of a few megabytes, which only it sees.
-fn house_on_a_small_disk(sandbox: &Sandbox, megabytes: u32) -> Option<House> {
+/// Runs a server on a disk of a few megabytes, which only it sees.
+fn server_on_a_small_disk(sandbox: &Sandbox, megabytes: u32) -> Option<TestServer> {
     let folder = sandbox.path("small");
     std::fs::create_dir_all(&folder).expect("a folder");
     let alone = Command::new("unshare").args(["-rm", "true"]).status();
@@ -273,7 +274,7 @@ fn house_on_a_small_disk(sandbox: &Sandbox, megabytes: u32) -> Option<House> {
     }
     let folder = folder.to_str().expect("a path").to_owned();
     let options = ["--data", &folder, "--rate-limit", "off"];
-    Some(House::start_with(sandbox, &options, |command| {
+    Some(TestServer::start_with(sandbox, &options, |command| {
         let program = command.get_program().to_owned();
         let words: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
         let script =
@@ -311,18 +312,18 @@ pub(crate) fn large_skill(name: &str, kilobytes: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_full_disk_refuses_and_keeps_what_it_has() {
+fn full_disk_rejects_writes_and_keeps_data() {
     let sandbox = Sandbox::new();
-    let Some(house) = house_on_a_small_disk(&sandbox, 12) else {
+    let Some(server) = server_on_a_small_disk(&sandbox, 12) else {
         skipped("no disk of our own can be made here");
         return;
     };
-    let token = register(&house, "ada@example.com");
+    let token = register(&server, "ada@example.com");
     let mut kept = Vec::new();
     let refused = (0..40).find_map(|number| {
         let name = format!("full-{number}");
         let bytes = large_skill(&name, 900);
-        match publish(&house.address, &token, &bytes).expect("an answer") {
+        match publish(&server.address, &token, &bytes).expect("an answer") {
             (201, _) => {
                 kept.push((name, bytes));
                 None
@@ -333,26 +334,26 @@ fn a_full_disk_refuses_and_keeps_what_it_has() {
     let (name, bytes, status, body) = refused.expect("the disk is full at last");
     assert_eq!(status, 503, "{body}");
     assert!(!kept.is_empty());
-    assert!(!look(&house.address, &name, &bytes));
+    assert!(!is_published_everywhere(&server.address, &name, &bytes));
     for (name, bytes) in &kept {
-        assert!(look(&house.address, name, bytes));
+        assert!(is_published_everywhere(&server.address, name, bytes));
     }
-    assert_eq!(house.ask("GET", "/health", "", None).status, 200);
+    assert_eq!(server.ask("GET", "/health", "", None).status, 200);
 }
 
-/// Whether a house says that it is ready. It answers within a second, whatever else is broken.
-pub(crate) fn is_ready(house: &House) -> (u16, String) {
+/// Whether a server says that it is ready. It answers within a second, whatever else is broken.
+pub(crate) fn is_ready(server: &TestServer) -> (u16, String) {
     let began = Instant::now();
-    let answer = house.ask("GET", "/ready", "", None);
+    let answer = server.ask("GET", "/ready", "", None);
     assert!(began.elapsed() < Duration::from_secs(1), "/ready took {:?}", began.elapsed());
     (answer.status, answer.body)
 }
 
-/// Waits until a house is ready, or no longer is.
-pub(crate) fn wait_for_ready(house: &House, status: u16) -> String {
+/// Waits until a server is ready, or no longer is.
+pub(crate) fn wait_for_ready(server: &TestServer, status: u16) -> String {
     let began = Instant::now();
     loop {
-        let (found, body) = is_ready(house);
+        let (found, body) = is_ready(server);
         if found == status {
             return body;
         }
@@ -361,12 +362,12 @@ pub(crate) fn wait_for_ready(house: &House, status: u16) -> String {
     }
 }
 
-pub(crate) fn login(house: &House) -> crate::live_server::Answer {
+pub(crate) fn login(server: &TestServer) -> crate::live_server::HttpResponse {
     let body = serde_json::json!({"email": "ada@example.com", "password": "secret-word"});
-    house.ask("POST", "/api/v1/auth/login", "", Some(&body))
+    server.ask("POST", "/api/v1/auth/login", "", Some(&body))
 }
 
-/// Writes to a file of a house's own disk until nothing more fits.
+/// Writes to a file of a server's own disk until nothing more fits.
 fn fill(path: &std::path::Path) {
     let mut file = std::fs::File::create(path).expect("a file");
     for size in [1 << 20, 1 << 12, 1 << 8] {
@@ -377,63 +378,64 @@ fn fill(path: &std::path::Path) {
 #[test]
 fn a_disk_that_was_full_and_is_freed_needs_no_restart() {
     let sandbox = Sandbox::new();
-    let Some(house) = house_on_a_small_disk(&sandbox, 12) else {
+    let Some(server) = server_on_a_small_disk(&sandbox, 12) else {
         skipped("no disk of our own can be made here");
         return;
     };
-    let token = register(&house, "ada@example.com");
-    wait_for_ready(&house, 200);
-    let disk = format!("/proc/{}/root{}", house.id(), sandbox.path("small").display());
+    let token = register(&server, "ada@example.com");
+    wait_for_ready(&server, 200);
+    let disk = format!("/proc/{}/root{}", server.id(), sandbox.path("small").display());
     let ballast = std::path::Path::new(&disk).join("ballast");
     fill(&ballast);
-    let failed = (0..200).map(|_| login(&house)).find(|answer| answer.status != 200);
+    let failed = (0..200).map(|_| login(&server)).find(|answer| answer.status != 200);
     let failed = failed.expect("the disk is full at last");
     assert_eq!(failed.status, 503, "{}", failed.body);
     assert!(failed.body.contains("disk of the server is full"), "{}", failed.body);
     let (status, body) =
-        publish(&house.address, &token, &large_skill("heavy", 300)).expect("an answer");
+        publish(&server.address, &token, &large_skill("heavy", 300)).expect("an answer");
     assert_eq!(status, 503, "{body}");
-    let body = wait_for_ready(&house, 503);
+    let body = wait_for_ready(&server, 503);
     assert!(body.contains("disk full"), "{body}");
 
     std::fs::remove_file(&ballast).expect("the ballast goes");
-    wait_for_ready(&house, 200);
-    let answer = login(&house);
+    wait_for_ready(&server, 200);
+    let answer = login(&server);
     assert_eq!(answer.status, 200, "{}", answer.body);
     let bytes = large_skill("heavy", 300);
-    let (status, body) = publish(&house.address, &token, &bytes).expect("an answer");
+    let (status, body) = publish(&server.address, &token, &bytes).expect("an answer");
     assert_eq!(status, 201, "{body}");
-    assert!(look(&house.address, "heavy", &bytes));
+    assert!(is_published_everywhere(&server.address, "heavy", &bytes));
 }
 
 #[test]
-fn clients_that_send_nothing_more_hold_up_nobody_else() {
+fn stalled_clients_do_not_block_others() {
     let sandbox = Sandbox::new();
-    let house = House::start(&sandbox, &OFF, None);
-    let (ada, bob) = (register(&house, "ada@example.com"), register(&house, "bob@example.com"));
+    let server = TestServer::start(&sandbox, &NO_RATE_LIMIT, None);
+    let (ada, bob) = (register(&server, "ada@example.com"), register(&server, "bob@example.com"));
     let sleeping: Vec<TcpStream> = (0..12)
         .map(|_| {
-            let mut stream = TcpStream::connect(&house.address).expect("a server");
+            let mut stream = TcpStream::connect(&server.address).expect("a server");
             let head = format!(
                 "POST {SKILLS} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {ada}\r\n\
                  content-type: application/zip\r\ncontent-length: 1000000\r\n\r\nPK",
-                house.address
+                server.address
             );
             stream.write_all(head.as_bytes()).expect("a request");
             stream
         })
         .collect();
     thread::sleep(Duration::from_millis(300));
-    let (status, body) = publish(&house.address, &ada, &skill("mine", "1.0.0")).expect("an answer");
+    let (status, body) =
+        publish(&server.address, &ada, &skill("mine", "1.0.0")).expect("an answer");
     assert_eq!(status, 429, "one person has so many uploads and no more: {body}");
     let bytes = skill("awake", "1.0.0");
-    let (status, body) = publish(&house.address, &bob, &bytes).expect("an answer");
+    let (status, body) = publish(&server.address, &bob, &bytes).expect("an answer");
     assert_eq!(status, 201, "{body}");
-    assert!(look(&house.address, "awake", &bytes));
+    assert!(is_published_everywhere(&server.address, "awake", &bytes));
     drop(sleeping);
-    // Who goes away leaves their place.
+    // A disconnected client frees its slot.
     let began = Instant::now();
-    while publish(&house.address, &ada, &skill("mine", "1.0.0")).expect("an answer").0 != 201 {
+    while publish(&server.address, &ada, &skill("mine", "1.0.0")).expect("an answer").0 != 201 {
         assert!(began.elapsed() < Duration::from_secs(20), "the places stay taken");
         thread::sleep(Duration::from_millis(50));
     }

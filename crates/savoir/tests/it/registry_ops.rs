@@ -1,4 +1,4 @@
-//! `savoir registry`: filling, keeping and testing a registry.
+//! Tests `savoir registry` commands that import, back up, restore and check a registry.
 
 mod backup;
 mod conformance;
@@ -52,10 +52,14 @@ fn failures_have_a_code_for_programs() {
 #[tokio::test(flavor = "multi_thread")]
 async fn bytes_are_swept_that_no_version_has() {
     let sandbox = Sandbox::new();
-    let shop = Shop::open(&sandbox.path("data")).await;
-    let ada = shop.account("ada@example.org").await;
-    shop.publish(&ada, "acme/tool", "1.0.0", &[]).await;
-    let lost = shop.registry().put_blob("nobody needs it".into()).await.expect("it is written");
+    let registry_storage = RegistryStorage::open(&sandbox.path("data")).await;
+    let ada = registry_storage.account("ada@example.org").await;
+    registry_storage.publish(&ada, "acme/tool", "1.0.0", &[]).await;
+    let lost = registry_storage
+        .registry()
+        .put_blob("nobody needs it".into())
+        .await
+        .expect("it is written");
     let sweep = |more: &[&str]| {
         sandbox.run(&[&["registry", "sweep", "--data", "data", "--json"], more].concat())
     };
@@ -65,13 +69,16 @@ async fn bytes_are_swept_that_no_version_has() {
     let refused = sweep(&["--hours", "0"]);
     assert_eq!((refused.code, &refused.json()["error"]["code"]), (1, &"shared_storage".into()));
     assert!(refused.stderr.contains("another") && refused.stderr.contains("--forget"), "{refused}");
-    assert!(shop.registry().blob(&lost).await.expect("it is read").is_some());
+    assert!(registry_storage.registry().blob(&lost).await.expect("it is read").is_some());
     let swept = sweep(&["--hours", "0", "--forget", "another"]);
     assert_eq!((swept.code, &swept.json()["removed"]), (0, &1.into()), "{swept}");
     let text = sandbox.run(&["registry", "sweep", "--data", "data", "--hours", "0"]);
     assert_eq!((text.code, text.stdout.as_str()), (0, "removed 0 files\n"));
-    assert!(shop.registry().blob(&lost).await.expect("it is read").is_none() && !mark.exists());
-    shop.database.close().await;
+    assert!(
+        registry_storage.registry().blob(&lost).await.expect("it is read").is_none()
+            && !mark.exists()
+    );
+    registry_storage.database.close().await;
 }
 
 /// A skill that can be published.
@@ -90,12 +97,12 @@ pub(crate) fn tree(name: &str, version: &str, body: &str) -> Tree {
 }
 
 /// A folder with a database and a storage, as `--data` names it.
-pub(crate) struct Shop {
+pub(crate) struct RegistryStorage {
     pub(crate) database: Database,
     pub(crate) storage: Storage,
 }
 
-impl Shop {
+impl RegistryStorage {
     pub(crate) async fn open(folder: &Path) -> Self {
         fs::create_dir_all(folder).expect("a folder");
         let database = Database::open_folder(folder).await.expect("a database");

@@ -1,8 +1,6 @@
-//! `run`, with everything around it: tools are called as a person or a program would call them, and
-//! what they can do is tried out.
+//! Tests `savoir run`: calls of tools by users and programs, and what tools can access.
 //!
-//! - [`Stage`] is a home, a folder to work in and the skills of a test; [`server`] listens nearby.
-//! - Each module below is one theme.
+//! [`RunTestEnv`] has a home, a working folder and skills; [`server`] is a local web server.
 
 mod calls;
 mod commands;
@@ -42,12 +40,12 @@ use serde_json::Value;
 use crate::support::{Sandbox, Transcript, copy, repository};
 
 /// A home, a folder to work in, and skills, for one test.
-struct Stage {
+struct RunTestEnv {
     sandbox: Sandbox,
     variables: Vec<(String, String)>,
 }
 
-impl Stage {
+impl RunTestEnv {
     fn new() -> Self {
         let sandbox = Sandbox::new();
         for folder in ["home", "work", "skills"] {
@@ -58,26 +56,26 @@ impl Stage {
 
     /// With one of the examples, approved.
     fn with_example(name: &str) -> Self {
-        let stage = Self::new();
-        copy(&repository().join("examples").join(name), &stage.path("skills").join(name));
-        stage.approve(name);
-        stage
+        let test_env = Self::new();
+        copy(&repository().join("examples").join(name), &test_env.path("skills").join(name));
+        test_env.approve(name);
+        test_env
     }
 
     /// With a skill of gibb.eri.sh, approved.
     fn with_commands(fields: &str, tools: &[(&str, &str, &str)]) -> Self {
-        let stage = Self::new();
-        stage.commands("demo", fields, tools);
-        stage.approve("demo");
-        stage
+        let test_env = Self::new();
+        test_env.commands("demo", fields, tools);
+        test_env.approve("demo");
+        test_env
     }
 
-    /// With a skill of GAIA whose only tool executes the code it is given, approved.
+    /// With an approved GAIA skill whose only tool executes the given code.
     fn with_probe(permissions: &[&str]) -> Self {
-        let stage = Self::new();
-        stage.probe("probe", permissions, "");
-        stage.approve("probe");
-        stage
+        let test_env = Self::new();
+        test_env.probe("probe", permissions, "");
+        test_env.approve("probe");
+        test_env
     }
 
     fn path(&self, relative: &str) -> PathBuf {
@@ -258,9 +256,9 @@ impl Run {
         event["data"]["message"].as_str().expect("a message").to_owned()
     }
 
-    /// The sentence of the failure, which must hold all of this.
+    /// Asserts that the error message contains all parts.
     #[track_caller]
-    fn says(&self, parts: &[&str]) {
+    fn assert_error_contains(&self, parts: &[&str]) {
         let said = format!("{}\n{}", self.envelope()["error"], self.0.stderr);
         for part in parts {
             assert!(said.contains(part), "no {part:?} in: {}", self.0);
@@ -283,7 +281,7 @@ def probe(code: str) -> dict:
 "#;
 
 /// Python that tries expressions and notes what each gives, or the name of its exception.
-fn attempts(expressions: &[&str]) -> String {
+fn python_attempts(expressions: &[&str]) -> String {
     let list: Vec<String> =
         expressions.iter().map(|text| serde_json::to_string(text).expect("text")).collect();
     format!(
@@ -296,12 +294,12 @@ fn attempts(expressions: &[&str]) -> String {
 }
 
 /// Whether some file below a folder, or its name, has these bytes.
-fn holds(folder: &Path, wanted: &str) -> Option<PathBuf> {
+fn find_containing(folder: &Path, wanted: &str) -> Option<PathBuf> {
     for entry in fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
         let named = path.file_name().is_some_and(|name| name.to_string_lossy().contains(wanted));
         let found = if path.is_dir() {
-            holds(&path, wanted)
+            find_containing(&path, wanted)
         } else {
             let bytes = fs::read(&path).unwrap_or_default();
             let held = bytes.windows(wanted.len()).any(|part| part == wanted.as_bytes());
@@ -318,7 +316,7 @@ fn has_program(name: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     let found = env::split_paths(&path).any(|folder| folder.join(name).is_file());
     if !found {
-        // What is skipped is told, so that nobody takes it for tried.
+        // Skipped tests are printed.
         let _ = std::io::Write::write_all(
             &mut std::io::stderr(),
             format!("skipped: there is no {name}\n").as_bytes(),

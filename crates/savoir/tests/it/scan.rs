@@ -1,4 +1,4 @@
-//! `scan`.
+//! Tests `savoir scan`.
 
 use crate::support::{GOOD, Sandbox};
 
@@ -71,7 +71,7 @@ fn a_script_alone_is_read_as_the_script_that_it_is() {
 }
 
 #[test]
-fn what_cannot_be_scanned() {
+fn unscannable_input_is_an_error() {
     let sandbox = Sandbox::new();
     sandbox.write("empty/notes.txt", "no skill");
     sandbox.write("broken.zip", "PK\u{3}\u{4}and nothing else");

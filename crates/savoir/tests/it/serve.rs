@@ -1,4 +1,4 @@
-//! `serve`: the first start, a run over HTTP, the way it stops, and what it never loses.
+//! Tests `savoir serve`: the first start, a run over HTTP, stopping, and data safety.
 
 use std::{
     collections::BTreeMap,
@@ -17,14 +17,14 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    live_server::{House, Provider, ProviderBehavior, events},
+    live_server::{Provider, ProviderBehavior, TestServer, events},
     support::Sandbox,
 };
 
-fn shown(greeting: &str, house: &House, sandbox: &Sandbox) -> String {
+fn masked_greeting(greeting: &str, server: &TestServer, sandbox: &Sandbox) -> String {
     let folder = sandbox.path("");
     let folder = folder.to_string_lossy();
-    let text = greeting.replace(&house.address, "[ADDRESS]");
+    let text = greeting.replace(&server.address, "[ADDRESS]");
     let text = text.replace(folder.trim_end_matches('/'), "[FOLDER]");
     // Where `savoir` is not on the path, it is called by its own.
     let text = text.replace(env!("CARGO_BIN_EXE_savoir"), "savoir");
@@ -40,10 +40,10 @@ fn shown(greeting: &str, house: &House, sandbox: &Sandbox) -> String {
 }
 
 #[test]
-fn the_first_start_says_what_to_do() {
+fn first_start_prints_instructions() {
     let sandbox = Sandbox::new();
-    let house = House::start(&sandbox, &[], None);
-    insta::assert_snapshot!(shown(&house.greeting, &house, &sandbox));
+    let server = TestServer::start(&sandbox, &[], None);
+    insta::assert_snapshot!(masked_greeting(&server.greeting, &server, &sandbox));
     let mode = |path: &str| {
         let metadata = fs::metadata(sandbox.path(path)).expect(path);
         metadata.permissions().mode() & 0o777
@@ -51,14 +51,14 @@ fn the_first_start_says_what_to_do() {
     assert_eq!(mode(".savoir/data"), 0o700);
     assert_eq!(mode(".savoir/data/skills"), 0o700);
     assert_eq!(mode(".savoir/data/savoir.sqlite"), 0o600);
-    assert_eq!(house.ask("GET", "/health", "", None).status, 200);
-    assert_eq!(house.ask("GET", "/ready", "", None).status, 200);
+    assert_eq!(server.ask("GET", "/health", "", None).status, 200);
+    assert_eq!(server.ask("GET", "/ready", "", None).status, 200);
 }
 
 #[test]
 fn examples_come_once_and_overwrite_nothing() {
     let sandbox = Sandbox::new();
-    drop(House::start(&sandbox, &[], None));
+    drop(TestServer::start(&sandbox, &[], None));
     let skills = || {
         let entries = fs::read_dir(sandbox.path(".savoir/data/skills")).expect("a folder");
         entries.flatten().filter(|entry| entry.path().join("SKILL.md").is_file()).count()
@@ -67,12 +67,12 @@ fn examples_come_once_and_overwrite_nothing() {
     for name in ["plain-words", "reply-draft", "meeting-minutes", "article-summary"] {
         fs::remove_dir_all(sandbox.path(&format!(".savoir/data/skills/{name}"))).expect(name);
     }
-    drop(House::start(&sandbox, &[], None));
+    drop(TestServer::start(&sandbox, &[], None));
     assert_eq!(skills(), 0);
 
     let sandbox = Sandbox::new();
     sandbox.write(".savoir/data/skills/mine/SKILL.md", crate::support::GOOD);
-    drop(House::start(&sandbox, &[], None));
+    drop(TestServer::start(&sandbox, &[], None));
     assert!(!sandbox.path(".savoir/data/skills/plain-words").exists());
 }
 
@@ -80,11 +80,11 @@ fn examples_come_once_and_overwrite_nothing() {
 fn a_run_over_http_and_in_the_terminal_are_the_same() {
     let sandbox = Sandbox::new();
     let provider = Provider::new(ProviderBehavior::Says(&["It ", "rained.", "\n"]));
-    let house = House::start(&sandbox, &[], Some(&provider));
-    assert!(house.greeting.contains("openai: echo-1 by default, 1 model"), "{}", house.greeting);
-    let token = house.log_in(&sandbox);
+    let server = TestServer::start(&sandbox, &[], Some(&provider));
+    assert!(server.greeting.contains("openai: echo-1 by default, 1 model"), "{}", server.greeting);
+    let token = server.log_in(&sandbox);
     let inputs = json!({"inputs": {"article": "Rain fell.", "tone": "dry"}});
-    let answer = house.ask("POST", "/api/v1/skills/article-summary/run", &token, Some(&inputs));
+    let answer = server.ask("POST", "/api/v1/skills/article-summary/run", &token, Some(&inputs));
     assert_eq!(answer.status, 200, "{}", answer.body);
     let over_http: Vec<Value> = events(&answer.body).into();
 
@@ -113,24 +113,24 @@ fn a_run_over_http_and_in_the_terminal_are_the_same() {
 }
 
 #[test]
-fn a_stream_ends_with_words_when_the_server_stops() {
+fn stream_ends_with_a_message_when_the_server_stops() {
     let sandbox = Sandbox::new();
     let provider = Provider::new(ProviderBehavior::Dawdles);
-    let house = House::start(&sandbox, &["--grace", "0"], Some(&provider));
-    let token = house.log_in(&sandbox);
+    let server = TestServer::start(&sandbox, &["--grace", "0"], Some(&provider));
+    let token = server.log_in(&sandbox);
     let inputs = json!({"inputs": {"article": "Rain fell."}});
     let mut stream =
-        house.begin("POST", "/api/v1/skills/article-summary/run", &token, Some(&inputs));
+        server.send_streaming("POST", "/api/v1/skills/article-summary/run", &token, Some(&inputs));
     let mut text = String::new();
     while !text.contains("event: token") {
         assert_ne!(stream.reader.read_line(&mut text).expect("a line"), 0, "{text}");
     }
-    house.signal("-TERM");
+    server.signal("-TERM");
     while stream.reader.read_line(&mut text).expect("a line") > 0 {}
     let names: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("event: ")).collect();
     assert_eq!(&names[names.len() - 2..], ["error", "done"], "{text}");
     assert!(text.contains("The server is stopping"), "{text}");
-    let (code, log) = house.wait();
+    let (code, log) = server.wait();
     assert_eq!(code, Some(0), "{log}");
     assert!(log.contains("stopping"), "{log}");
 }
@@ -139,19 +139,20 @@ fn a_stream_ends_with_words_when_the_server_stops() {
 fn a_second_signal_stops_at_once() {
     let sandbox = Sandbox::new();
     let provider = Provider::new(ProviderBehavior::Dawdles);
-    let house = House::start(&sandbox, &["--grace", "60"], Some(&provider));
-    let token = house.log_in(&sandbox);
+    let server = TestServer::start(&sandbox, &["--grace", "60"], Some(&provider));
+    let token = server.log_in(&sandbox);
     let inputs = json!({"inputs": {"article": "Rain fell."}});
-    let _stream = house.begin("POST", "/api/v1/skills/article-summary/run", &token, Some(&inputs));
-    house.signal("-INT");
+    let _stream =
+        server.send_streaming("POST", "/api/v1/skills/article-summary/run", &token, Some(&inputs));
+    server.signal("-INT");
     thread::sleep(Duration::from_millis(700));
-    house.signal("-INT");
-    let (code, log) = house.wait();
+    server.signal("-INT");
+    let (code, log) = server.wait();
     assert_eq!(code, Some(1), "{log}");
 }
 
 #[test]
-fn a_port_in_use_is_named_before_anything_is_made() {
+fn port_in_use_is_reported_before_files_are_created() {
     let sandbox = Sandbox::new();
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("an address").to_string();
@@ -167,26 +168,26 @@ fn a_port_in_use_is_named_before_anything_is_made() {
 #[test]
 fn the_link_makes_one_administrator() {
     let sandbox = Sandbox::new();
-    let house = House::start(&sandbox, &[], None);
-    let link = house.greeting.split("create one here: ").nth(1).expect("a link");
+    let server = TestServer::start(&sandbox, &[], None);
+    let link = server.greeting.split("create one here: ").nth(1).expect("a link");
     let link = link.split_whitespace().next().expect("a link");
-    let path = link.split_once(&house.address).expect("the address").1;
-    let page = house.ask("GET", path, "", None);
+    let path = link.split_once(&server.address).expect("the address").1;
+    let page = server.ask("GET", path, "", None);
     assert_eq!(page.status, 200, "{}", page.body);
     let secret = path.split_once("token=").expect("a secret").1;
     let form =
         format!("token={secret}&email=ada%40example.com&password=secret-word&again=secret-word");
     let form = Value::String(form);
-    let made = house.ask("POST", "/setup", "", Some(&form));
+    let made = server.ask("POST", "/setup", "", Some(&form));
     assert_eq!(made.status, 200, "{}", made.body);
-    let again = house.ask("POST", "/setup", "", Some(&form));
+    let again = server.ask("POST", "/setup", "", Some(&form));
     assert!(again.status >= 400, "{}", again.body);
     let list = sandbox.run(&["admin", "list", "--json"]).json();
     let first = &list["accounts"][0];
     assert_eq!((&first["email"], &first["role"]), (&json!("ada@example.com"), &json!("admin")));
-    drop(house);
-    let house = House::start(&sandbox, &[], None);
-    assert!(!house.greeting.contains("administrator"), "{}", house.greeting);
+    drop(server);
+    let server = TestServer::start(&sandbox, &[], None);
+    assert!(!server.greeting.contains("administrator"), "{}", server.greeting);
 }
 
 /// Skills by name with the newest content that was acknowledged, and that was sent last.
@@ -208,9 +209,9 @@ fn write_until(address: &str, token: &str, name: &str, written: &Written, stop: 
         let content = skill(name, number);
         let status = if number == 1 {
             let body = json!({"name": name, "content": content});
-            House::try_ask(address, "POST", "/api/v1/skills", token, Some(&body))
+            TestServer::try_ask(address, "POST", "/api/v1/skills", token, Some(&body))
         } else {
-            House::try_ask(address, "PUT", &path, token, Some(&json!({"content": content})))
+            TestServer::try_ask(address, "PUT", &path, token, Some(&json!({"content": content})))
         };
         match status.map(|answer| answer.status) {
             Some(200 | 201) => {
@@ -226,8 +227,8 @@ fn write_until(address: &str, token: &str, name: &str, written: &Written, stop: 
 fn a_kill_loses_nothing_that_was_acknowledged() {
     let sandbox = Sandbox::new();
     let options = ["--rate-limit", "off"];
-    let mut house = House::start(&sandbox, &options, None);
-    let token = house.log_in(&sandbox);
+    let mut server = TestServer::start(&sandbox, &options, None);
+    let token = server.log_in(&sandbox);
     let written = Written::default();
     for round in 0..3 {
         let stop = AtomicBool::new(false);
@@ -235,19 +236,19 @@ fn a_kill_loses_nothing_that_was_acknowledged() {
         thread::scope(|scope| {
             for writer in 0..4 {
                 let name = format!("writer-{round}-{writer}");
-                let (address, token, written) = (&house.address, &token, &written);
+                let (address, token, written) = (&server.address, &token, &written);
                 let stop = &stop;
                 scope.spawn(move || write_until(address, token, &name, written, stop));
             }
             thread::sleep(Duration::from_millis(200 + u64::from(random.subsec_micros() % 500)));
-            house.signal("-KILL");
+            server.signal("-KILL");
             stop.store(true, Ordering::Relaxed);
         });
-        house = House::start(&sandbox, &options, None);
+        server = TestServer::start(&sandbox, &options, None);
         let count: u32 = written.lock().expect("a lock").values().map(|(kept, _)| kept).sum();
         assert!(count > 4 * (round + 1), "the writers hardly wrote: {count}");
         for (name, (acknowledged, sent)) in written.lock().expect("a lock").iter() {
-            let kept = house.ask("GET", &format!("/api/v1/skills/{name}"), &token, None);
+            let kept = server.ask("GET", &format!("/api/v1/skills/{name}"), &token, None);
             if kept.status == 404 && *acknowledged == 0 {
                 continue;
             }
@@ -295,7 +296,7 @@ fn settings_have_an_origin_and_no_passwords() {
 }
 
 #[test]
-fn wrong_settings_are_named_before_anything_is_made() {
+fn invalid_settings_are_reported_before_files_are_created() {
     let sandbox = Sandbox::new();
     for (words, said) in [
         (
@@ -322,12 +323,12 @@ fn wrong_settings_are_named_before_anything_is_made() {
 }
 
 #[test]
-fn a_setting_that_does_nothing_is_told() {
+fn ineffective_setting_is_reported() {
     let sandbox = Sandbox::new();
     let told = "--registry-redirect has no effect";
-    let house = House::start(&sandbox, &["--registry-redirect"], None);
-    assert!(house.greeting.contains(told), "{}", house.greeting);
-    drop(house);
-    let house = House::start(&sandbox, &[], None);
-    assert!(!house.greeting.contains(told), "{}", house.greeting);
+    let server = TestServer::start(&sandbox, &["--registry-redirect"], None);
+    assert!(server.greeting.contains(told), "{}", server.greeting);
+    drop(server);
+    let server = TestServer::start(&sandbox, &[], None);
+    assert!(!server.greeting.contains(told), "{}", server.greeting);
 }

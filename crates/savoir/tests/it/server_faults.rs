@@ -1,5 +1,5 @@
-//! A server whose database or bucket goes away, hangs, and comes back: it says so, and needs no
-//! restart.
+//! Tests a server whose database or bucket disappears, hangs and comes back: it reports the
+//! failure and needs no restart.
 
 use std::{
     path::{Path, PathBuf},
@@ -12,9 +12,9 @@ use tempfile::TempDir;
 
 use crate::{
     cluster::register,
-    live_server::House,
-    outside::{RunEnvironment, skipped},
-    registry_faults::{OFF, Publishers, login, publish, skill, wait_for_ready},
+    live_server::TestServer,
+    registry_faults::{NO_RATE_LIMIT, Publishers, login, publish, skill, wait_for_ready},
+    services::{RunEnvironment, skipped},
     support::Sandbox,
 };
 
@@ -63,11 +63,11 @@ impl OwnPostgres {
         let port = listener.local_addr().expect("an address").port();
         drop(listener);
         let mut postgres = Self { programs, folder, port, server: None };
-        postgres.up();
+        postgres.start_postgres();
         Some(postgres)
     }
 
-    fn up(&mut self) {
+    fn start_postgres(&mut self) {
         let server = as_postgres(&self.programs.join("postgres"))
             .arg("-D")
             .arg(self.folder.path().join("db"))
@@ -80,13 +80,13 @@ impl OwnPostgres {
             .spawn();
         self.server = Some(server.expect("postgres starts"));
         let began = Instant::now();
-        while !self.answers() {
+        while !self.is_postgres_ready() {
             assert!(began.elapsed() < Duration::from_secs(30), "PostgreSQL does not start");
             thread::sleep(Duration::from_millis(50));
         }
     }
 
-    fn answers(&self) -> bool {
+    fn is_postgres_ready(&self) -> bool {
         let port = self.port.to_string();
         let asked = Command::new(self.programs.join("pg_isready"))
             .args(["-q", "-h", "127.0.0.1", "-U", "postgres", "-p", &port])
@@ -95,7 +95,7 @@ impl OwnPostgres {
     }
 
     /// Ends it as an operator would, or as a crash does.
-    fn down(&mut self, signal: &str) {
+    fn stop_postgres(&mut self, signal: &str) {
         let Some(mut server) = self.server.take() else { return };
         let id = server.id().to_string();
         let _ = Command::new("kill").args([signal, &id]).status();
@@ -109,7 +109,7 @@ impl OwnPostgres {
 
 impl Drop for OwnPostgres {
     fn drop(&mut self) {
-        self.down("-INT");
+        self.stop_postgres("-INT");
     }
 }
 
@@ -117,24 +117,27 @@ impl Drop for OwnPostgres {
 fn a_postgresql_that_went_down_and_came_back_needs_no_restart() {
     let Some(mut postgres) = OwnPostgres::start() else { return };
     let sandbox = Sandbox::new();
-    let house =
-        House::start(&sandbox, &[&["--database", &postgres.url()], &OFF[..]].concat(), None);
-    let token = register(&house, "ada@example.com");
-    wait_for_ready(&house, 200);
+    let server = TestServer::start(
+        &sandbox,
+        &[&["--database", &postgres.url()], &NO_RATE_LIMIT[..]].concat(),
+        None,
+    );
+    let token = register(&server, "ada@example.com");
+    wait_for_ready(&server, 200);
 
-    postgres.down("-INT");
-    let answer = login(&house);
+    postgres.stop_postgres("-INT");
+    let answer = login(&server);
     assert_eq!(answer.status, 503, "{}", answer.body);
     assert!(answer.body.contains("does not answer"), "{}", answer.body);
     assert!(answer.head.contains("\nretry-after: "), "{}", answer.head);
-    let body = wait_for_ready(&house, 503);
+    let body = wait_for_ready(&server, 503);
     assert!(body.contains("\"database\":\"unreachable\""), "{body}");
 
-    postgres.up();
-    wait_for_ready(&house, 200);
-    assert_eq!(login(&house).status, 200);
+    postgres.start_postgres();
+    wait_for_ready(&server, 200);
+    assert_eq!(login(&server).status, 200);
     let (status, body) =
-        publish(&house.address, &token, &skill("patient", "1.0.0")).expect("an answer");
+        publish(&server.address, &token, &skill("patient", "1.0.0")).expect("an answer");
     assert_eq!(status, 201, "{body}");
 }
 
@@ -142,45 +145,45 @@ fn a_postgresql_that_went_down_and_came_back_needs_no_restart() {
 fn a_database_that_hangs_is_given_up_and_used_again() {
     let Some(run_env) = RunEnvironment::new() else { return };
     let line = run_env.database_line();
-    let house = run_env.house_through(&line, &OFF);
-    register(&house, "ada@example.com");
-    wait_for_ready(&house, 200);
+    let server = run_env.server_through(&line, &NO_RATE_LIMIT);
+    register(&server, "ada@example.com");
+    wait_for_ready(&server, 200);
     line.hang(true);
-    wait_for_ready(&house, 503);
+    wait_for_ready(&server, 503);
     // Those that were idle for some seconds are tried before they are used.
     thread::sleep(Duration::from_secs(2));
     let began = Instant::now();
-    let answer = login(&house);
+    let answer = login(&server);
     assert_eq!(answer.status, 503, "{}", answer.body);
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     line.hang(false);
-    wait_for_ready(&house, 200);
-    assert_eq!(login(&house).status, 200);
+    wait_for_ready(&server, 200);
+    assert_eq!(login(&server).status, 200);
 }
 
 #[test]
 fn a_bucket_that_hangs_stops_nothing_else_and_is_used_again() {
     let Some(run_env) = RunEnvironment::new() else { return };
-    let house = run_env.house(&OFF, None);
-    let token = register(&house, "ada@example.com");
-    wait_for_ready(&house, 200);
+    let server = run_env.server(&NO_RATE_LIMIT, None);
+    let token = register(&server, "ada@example.com");
+    wait_for_ready(&server, 200);
     run_env.line.hang(true);
     let bytes = skill("patient", "1.0.0");
     thread::scope(|scope| {
-        let hanging = scope.spawn(|| publish(&house.address, &token, &bytes).expect("an answer"));
-        let body = wait_for_ready(&house, 503);
+        let hanging = scope.spawn(|| publish(&server.address, &token, &bytes).expect("an answer"));
+        let body = wait_for_ready(&server, 503);
         assert!(body.contains("\"storage\":\"unreachable\""), "{body}");
-        assert_eq!(login(&house).status, 200, "the database is well");
+        assert_eq!(login(&server).status, 200, "the database is well");
         let (status, body) = hanging.join().expect("a thread");
         assert_eq!(status, 503, "{body}");
     });
     run_env.line.hang(false);
-    wait_for_ready(&house, 200);
-    let (status, body) = publish(&house.address, &token, &bytes).expect("an answer");
+    wait_for_ready(&server, 200);
+    let (status, body) = publish(&server.address, &token, &bytes).expect("an answer");
     assert_eq!(status, 201, "{body}");
 }
 
-/// Runs a script with a disk of its own, of a few megabytes.
+/// Runs a script with a separate disk of a few megabytes.
 fn on_a_small_disk(sandbox: &Sandbox, script: &str) -> Option<String> {
     let folder = sandbox.path("small");
     std::fs::create_dir_all(&folder).expect("a folder");
@@ -208,7 +211,7 @@ fn on_a_small_disk(sandbox: &Sandbox, script: &str) -> Option<String> {
 }
 
 #[test]
-fn kb_add_says_that_the_disk_is_full() {
+fn kb_add_reports_a_full_disk() {
     let sandbox = Sandbox::new();
     std::fs::write(sandbox.path("note.md"), "Some words.\n".repeat(400)).expect("a file");
     let script = "$savoir kb create notes --data $disk/data || exit 8
@@ -230,18 +233,21 @@ fn a_postgresql_that_is_killed_again_and_again_loses_nothing() {
     }
     let Some(mut postgres) = OwnPostgres::start() else { return };
     let sandbox = Sandbox::new();
-    let house =
-        House::start(&sandbox, &[&["--database", &postgres.url()], &OFF[..]].concat(), None);
-    let token = register(&house, "ada@example.com");
-    let publishers = Publishers::new(token, &[&house]);
-    publishers.beside(3, || {
+    let server = TestServer::start(
+        &sandbox,
+        &[&["--database", &postgres.url()], &NO_RATE_LIMIT[..]].concat(),
+        None,
+    );
+    let token = register(&server, "ada@example.com");
+    let publishers = Publishers::new(token, &[&server]);
+    publishers.spawn_publishers(3, || {
         for round in 0..10 {
             publishers.wait_for(2);
-            postgres.down(if round % 2 == 0 { "-INT" } else { "-QUIT" });
+            postgres.stop_postgres(if round % 2 == 0 { "-INT" } else { "-QUIT" });
             thread::sleep(Duration::from_secs(round % 4));
-            postgres.up();
+            postgres.start_postgres();
         }
         publishers.wait_for(2);
     });
-    publishers.check(&[&house.address]);
+    publishers.check(&[&server.address]);
 }

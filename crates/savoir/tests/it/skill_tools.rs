@@ -1,9 +1,9 @@
-//! `serve --skill-tools`: tools of skills in conversations of the server.
+//! Tests `serve --skill-tools`: tools of skills in conversations of the server.
 
 use serde_json::{Value, json};
 
 use crate::{
-    live_server::{House, Provider, ProviderBehavior},
+    live_server::{Provider, ProviderBehavior, TestServer},
     support::Sandbox,
 };
 
@@ -12,21 +12,26 @@ const DEMO: &str = "---\nname: demo\nversion: 1.0.0\ndescription: Says hello. Us
 
 const CALLS: &[(&str, &str)] = &[("use_skill", r#"{"name": "demo"}"#), ("demo__hello", "{}")];
 
-/// What the last tool told the model in a new conversation.
-fn heard(house: &House, provider: &Provider, token: &str, session: &str) -> String {
-    heard_in(house, provider, token, session, None)
+/// Returns the last tool result that the model got in a new conversation.
+fn last_tool_result(
+    server: &TestServer,
+    provider: &Provider,
+    token: &str,
+    session: &str,
+) -> String {
+    last_tool_result_in_mode(server, provider, token, session, None)
 }
 
 /// The same in a mode.
-fn heard_in(
-    house: &House,
+fn last_tool_result_in_mode(
+    server: &TestServer,
     provider: &Provider,
     token: &str,
     session: &str,
     mode: Option<&str>,
 ) -> String {
     let body = json!({"session_id": session, "message": "Greet me.", "mode": mode});
-    let answer = house.ask("POST", "/api/v1/chat/completions", token, Some(&body));
+    let answer = server.ask("POST", "/api/v1/chat/completions", token, Some(&body));
     assert_eq!(answer.status, 200, "{}", answer.body);
     let asked = provider.questions();
     let messages = asked.last().and_then(|last| last["messages"].as_array()).expect("messages");
@@ -34,13 +39,13 @@ fn heard_in(
     told.map_or_else(|| panic!("no tool was called: {messages:?}"), Value::to_string)
 }
 
-fn keep(house: &House, token: &str) {
-    keep_text(house, token, DEMO);
+fn create_skill(server: &TestServer, token: &str) {
+    create_skill_with(server, token, DEMO);
 }
 
-fn keep_text(house: &House, token: &str, text: &str) {
+fn create_skill_with(server: &TestServer, token: &str, text: &str) {
     let body = json!({"name": "demo", "content": text});
-    let made = house.ask("POST", "/api/v1/skills", token, Some(&body));
+    let made = server.ask("POST", "/api/v1/skills", token, Some(&body));
     assert_eq!(made.status, 201, "{}", made.body);
 }
 
@@ -50,19 +55,19 @@ fn a_tool_runs_once_the_operator_approved_its_skill() {
     let provider = Provider::new(ProviderBehavior::Calls(CALLS, &["Done."]));
     let temporary = sandbox.path("temporary");
     std::fs::create_dir(&temporary).expect("a folder");
-    let house = House::start_with(&sandbox, &["--chat-tools", "--skill-tools"], |command| {
+    let server = TestServer::start_with(&sandbox, &["--chat-tools", "--skill-tools"], |command| {
         provider.of(command);
         command.env("TMPDIR", &temporary);
     });
-    let token = house.log_in(&sandbox);
-    keep(&house, &token);
-    let told = heard(&house, &provider, &token, "first");
+    let token = server.log_in(&sandbox);
+    create_skill(&server, &token);
+    let told = last_tool_result(&server, &provider, &token, "first");
     assert!(told.contains("needs a person's approval"), "{told}");
     let place = sandbox.path(".savoir/data/skills/demo").canonicalize().expect("a folder");
     assert!(told.contains(&format!("savoir approve {}", place.display())), "{told}");
     let approved = sandbox.run(&["approve", &place.to_string_lossy(), "--yes"]);
     assert_eq!(approved.code, 0, "{approved}");
-    let told = heard(&house, &provider, &token, "second");
+    let told = last_tool_result(&server, &provider, &token, "second");
     assert!(told.contains("hello world"), "{told}");
     let runs = sandbox.run(&["runs", "--json"]);
     assert!(runs.stdout.contains("demo"), "it is in the records: {runs}");
@@ -70,8 +75,8 @@ fn a_tool_runs_once_the_operator_approved_its_skill() {
         let there = std::fs::read_dir(&temporary).expect("a folder").flatten();
         there.filter(|one| one.file_name().to_string_lossy().starts_with("savoir-")).collect()
     };
-    house.signal("-TERM");
-    assert_eq!(house.wait().0, Some(0));
+    server.signal("-TERM");
+    assert_eq!(server.wait().0, Some(0));
     let after: Vec<std::fs::DirEntry> = folders();
     assert!(after.is_empty(), "{after:?}");
 }
@@ -80,34 +85,38 @@ fn a_tool_runs_once_the_operator_approved_its_skill() {
 fn a_conversation_has_the_tools_of_its_mode() {
     let sandbox = Sandbox::new();
     let provider = Provider::new(ProviderBehavior::Calls(CALLS, &["Done."]));
-    let house = House::start(&sandbox, &["--chat-tools", "--skill-tools"], Some(&provider));
-    let token = house.log_in(&sandbox);
-    keep_text(&house, &token, &DEMO.replace("read_only: true", "modes: [Dev]\nread_only: true"));
+    let server = TestServer::start(&sandbox, &["--chat-tools", "--skill-tools"], Some(&provider));
+    let token = server.log_in(&sandbox);
+    create_skill_with(
+        &server,
+        &token,
+        &DEMO.replace("read_only: true", "modes: [Dev]\nread_only: true"),
+    );
     let place = sandbox.path(".savoir/data/skills/demo");
     let approved = sandbox.run(&["approve", &place.to_string_lossy(), "--yes"]);
     assert_eq!(approved.code, 0, "{approved}");
     for (session, mode, runs) in
         [("none", None, false), ("meeting", Some("Meeting"), false), ("dev", Some("dev"), true)]
     {
-        let told = heard_in(&house, &provider, &token, session, mode);
+        let told = last_tool_result_in_mode(&server, &provider, &token, session, mode);
         assert_eq!(told.contains("hello world"), runs, "{session}: {told}");
     }
     let body = json!({"session_id": "other", "message": "Greet me.", "mode": "Party"});
-    let refused = house.ask("POST", "/api/v1/chat/completions", &token, Some(&body));
+    let refused = server.ask("POST", "/api/v1/chat/completions", &token, Some(&body));
     assert_eq!(refused.status, 400, "{}", refused.body);
     assert!(refused.body.contains("Global, Dev, Meeting, Writer"), "{}", refused.body);
 }
 
 #[test]
-fn without_the_option_there_are_no_tools_of_skills() {
+fn skill_tools_are_disabled_by_default() {
     let sandbox = Sandbox::new();
     let provider = Provider::new(ProviderBehavior::Calls(CALLS, &["Done."]));
-    let house = House::start(&sandbox, &["--chat-tools"], Some(&provider));
-    let token = house.log_in(&sandbox);
-    keep(&house, &token);
+    let server = TestServer::start(&sandbox, &["--chat-tools"], Some(&provider));
+    let token = server.log_in(&sandbox);
+    create_skill(&server, &token);
     let approved = sandbox.run(&["approve", ".savoir/data/skills/demo", "--yes"]);
     assert_eq!(approved.code, 0, "{approved}");
-    let told = heard(&house, &provider, &token, "first");
+    let told = last_tool_result(&server, &provider, &token, "first");
     assert!(!told.contains("hello world") && told.contains("demo__hello"), "{told}");
 }
 

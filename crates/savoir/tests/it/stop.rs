@@ -1,4 +1,4 @@
-//! How a server stops: at once when nothing runs, and not before what runs has ended.
+//! Tests how a server stops: at once when it is idle, otherwise after running work has ended.
 
 use std::{
     io::{BufRead as _, Read as _, Write as _},
@@ -10,86 +10,87 @@ use std::{
 use serde_json::json;
 
 use crate::{
-    live_server::{House, Provider, ProviderBehavior},
+    live_server::{Provider, ProviderBehavior, TestServer},
     support::Sandbox,
 };
 
 #[test]
 fn without_streams_it_stops_at_once() {
     let sandbox = Sandbox::new();
-    let house = House::start(&sandbox, &[], None);
+    let server = TestServer::start(&sandbox, &[], None);
     // A browser keeps its connection open.
-    let mut idle = TcpStream::connect(&house.address).expect("a server");
-    write!(idle, "GET /health HTTP/1.1\r\nhost: {}\r\n\r\n", house.address).expect("a request");
+    let mut idle = TcpStream::connect(&server.address).expect("a server");
+    write!(idle, "GET /health HTTP/1.1\r\nhost: {}\r\n\r\n", server.address).expect("a request");
     let mut start = [0; 12];
     idle.read_exact(&mut start).expect("an answer");
     assert_eq!(&start, b"HTTP/1.1 200");
     let told = Instant::now();
-    house.signal("-TERM");
-    let (code, log) = house.wait();
+    server.signal("-TERM");
+    let (code, log) = server.wait();
     assert_eq!(code, Some(0), "{log}");
     assert!(told.elapsed() < Duration::from_secs(3), "{:?}", told.elapsed());
 }
 
 #[test]
-fn what_ends_in_time_ends_well() {
+fn requests_that_finish_in_time_succeed() {
     let sandbox = Sandbox::new();
     let provider = Provider::new(ProviderBehavior::Slowly(&["It ", "rained ", "all ", "day."]));
-    let house = House::start(&sandbox, &["--grace", "20"], Some(&provider));
-    let token = house.log_in(&sandbox);
+    let server = TestServer::start(&sandbox, &["--grace", "20"], Some(&provider));
+    let token = server.log_in(&sandbox);
     let inputs = json!({"inputs": {"article": "Rain fell."}});
     let path = "/api/v1/skills/article-summary/run";
-    let mut stream = house.begin("POST", path, &token, Some(&inputs));
+    let mut stream = server.send_streaming("POST", path, &token, Some(&inputs));
     let mut text = String::new();
     while !text.contains("event: token") {
         assert_ne!(stream.reader.read_line(&mut text).expect("a line"), 0, "{text}");
     }
-    house.signal("-TERM");
+    server.signal("-TERM");
     let told = Instant::now();
     thread::sleep(Duration::from_millis(200));
-    // Who comes now is not let in.
-    assert!(House::try_ask(&house.address, "GET", "/health", "", None).is_none());
+    // New connections are rejected.
+    assert!(TestServer::try_ask(&server.address, "GET", "/health", "", None).is_none());
     while stream.reader.read_line(&mut text).expect("a line") > 0 {}
     assert!(text.contains("day.") && text.contains("completed successfully"), "{text}");
     assert!(!text.contains("event: error"), "{text}");
-    let (code, log) = house.wait();
+    let (code, log) = server.wait();
     assert_eq!(code, Some(0), "{log}");
     assert!(told.elapsed() < Duration::from_secs(8), "{:?}", told.elapsed());
 }
 
 #[test]
-fn a_workflow_is_told_to_end_and_can_go_on_later() {
+fn stopped_workflow_can_be_resumed() {
     let sandbox = Sandbox::new();
     let provider = Provider::new(ProviderBehavior::Dawdles);
-    let house = House::start(&sandbox, &["--grace", "1"], Some(&provider));
-    let token = house.log_in(&sandbox);
+    let server = TestServer::start(&sandbox, &["--grace", "1"], Some(&provider));
+    let token = server.log_in(&sandbox);
     let graph = json!({
         "nodes": [{"id": "s", "type": "start"}, {"id": "m", "type": "llm"}],
         "edges": [{"source": "s", "target": "m"}],
     });
     let workflow = json!({"name": "long", "graph_data": graph});
-    let made = house.ask("POST", "/api/v1/workflows", &token, Some(&workflow)).json();
+    let made = server.ask("POST", "/api/v1/workflows", &token, Some(&workflow)).json();
     let path = format!("/api/v1/workflows/{}/execute", made["id"].as_str().expect("an id"));
-    let mut stream = house.begin("POST", &path, &token, Some(&json!({"input": "Tell me."})));
+    let mut stream =
+        server.send_streaming("POST", &path, &token, Some(&json!({"input": "Tell me."})));
     let mut text = String::new();
     while !text.contains("event: token") {
         assert_ne!(stream.reader.read_line(&mut text).expect("a line"), 0, "{text}");
     }
-    house.signal("-TERM");
+    server.signal("-TERM");
     let told = Instant::now();
     while stream.reader.read_line(&mut text).expect("a line") > 0 {}
     let names: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("event: ")).collect();
     assert_eq!(&names[names.len() - 2..], ["workflow_error", "done"], "{text}");
-    let (code, log) = house.wait();
+    let (code, log) = server.wait();
     assert_eq!(code, Some(0), "{log}");
     assert!(told.elapsed() < Duration::from_secs(8), "{:?}", told.elapsed());
 
-    // It let go of its lease: nobody has to wait for it.
+    // It released its lease, so other servers need not wait.
     let id = text.split("\"execution_id\": \"").nth(1).and_then(|rest| rest.split('"').next());
     let path = format!("/api/v1/workflows/executions/{}/resume", id.expect("an id"));
     let quick = Provider::new(ProviderBehavior::Says(&["Done."]));
-    let house = House::start(&sandbox, &[], Some(&quick));
-    let answer = house.ask("POST", &path, &token, None);
+    let server = TestServer::start(&sandbox, &[], Some(&quick));
+    let answer = server.ask("POST", &path, &token, None);
     assert_eq!(answer.status, 200, "{}", answer.body);
     assert!(answer.body.contains("\"final_output\": \"Done.\""), "{}", answer.body);
 }

@@ -77,11 +77,11 @@ impl Sandbox {
         fs::read_to_string(self.path(relative)).expect(relative)
     }
 
-    /// `savoir`, to be run here without the settings of the person who runs the tests.
+    /// A `savoir` command without the settings of the developer.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_savoir"));
         let settings = env::vars_os().map(|(name, _)| name);
-        // Whose models these are, nobody is to pay for the tests.
+        // Tests must not use the developer's paid models.
         let personal = ["SAVOIR_", "OPENAI_", "ANTHROPIC_", "OLLAMA_", "AWS_"];
         let is_personal = |name: &OsString| {
             personal.iter().any(|prefix| name.to_string_lossy().starts_with(prefix))
@@ -95,7 +95,7 @@ impl Sandbox {
             .env("XDG_CONFIG_HOME", self.path(".config"))
             .env("SAVOIR_HOME", self.path(".savoir"))
             .env("NO_COLOR", "1")
-            // The keyring of the person who runs the tests has no part in them.
+            // Tests must not use the developer's keyring.
             .env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent")
             .env_remove("CLICOLOR_FORCE");
         command
@@ -106,7 +106,7 @@ impl Sandbox {
         Transcript::of(self.command(args))
     }
 
-    /// The same as [`Self::run_as`] for somebody who sits before a terminal and types this.
+    /// Like [`Self::run_as`], on a terminal with typed input.
     pub(crate) fn type_as(
         &self,
         home: &str,

@@ -1,4 +1,4 @@
-//! `tools`.
+//! Tests `savoir tools`.
 
 use serde_json::json;
 
@@ -24,7 +24,7 @@ fn second_hello(sandbox: &Sandbox, name: &str) {
 }
 
 #[test]
-fn people_see_a_list() {
+fn text_output_is_a_list() {
     insta::assert_snapshot!(tools(&SKILLS));
 }
 
@@ -128,7 +128,7 @@ fn two_skills_of_one_name_are_one_too_many() {
         "warning: skipped other/hello-world/SKILL.md: \
          examples/hello-world/SKILL.md also has the name `hello-world`\n"
     );
-    // The same place, named twice, is no clash.
+    // The same path, given twice, is not a conflict.
     let run = sandbox.run(&["tools", "examples/hello-world", "examples/hello-world/SKILL.md"]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run}");
 }

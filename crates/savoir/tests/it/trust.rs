@@ -1,4 +1,4 @@
-//! `keys`, `sign` and `verify`.
+//! Tests `keys`, `sign` and `verify`.
 
 use std::{
     fs,
@@ -30,30 +30,30 @@ fn sandbox() -> Sandbox {
     sandbox
 }
 
-fn done(run: Transcript) -> Transcript {
+fn assert_ok(run: Transcript) -> Transcript {
     assert_eq!(run.code, 0, "{run}");
     run
 }
 
 fn signed() -> Sandbox {
     let sandbox = sandbox();
-    done(sandbox.run(&["sign", "demo"]));
+    assert_ok(sandbox.run(&["sign", "demo"]));
     sandbox
 }
 
 #[test]
 fn a_new_key_is_for_its_owner_alone() {
     let sandbox = Sandbox::new();
-    let empty = done(sandbox.run(&["keys", "list"]));
+    let empty = assert_ok(sandbox.run(&["keys", "list"]));
     assert_eq!(empty.stdout, "no keys; create one with: savoir keys new NAME\n");
-    let made = done(sandbox.run(&["keys", "new", "ada", "--json"])).json();
+    let made = assert_ok(sandbox.run(&["keys", "new", "ada", "--json"])).json();
     assert_eq!(made["mode"], "600");
     let file = sandbox.path(KEY);
     assert_eq!(made["private_file"], file.to_string_lossy().as_ref());
     assert_eq!(fs::metadata(&file).expect("a key").permissions().mode() & 0o777, 0o600);
-    let list = done(sandbox.run(&["keys", "list", "--json"])).json();
+    let list = assert_ok(sandbox.run(&["keys", "list", "--json"])).json();
     assert_eq!(list["own"][0]["key_id"], made["key_id"]);
-    let run = done(sandbox.run(&["keygen", "grace"]));
+    let run = assert_ok(sandbox.run(&["keygen", "grace"]));
     assert!(run.stdout.contains("grace.key, mode 600\n"), "{run}");
     let secret = sandbox.read(".config/savoir/keys/grace.key");
     assert!(!run.stdout.contains(secret.trim()), "the secret stays in its file");
@@ -64,7 +64,7 @@ fn a_new_key_is_for_its_owner_alone() {
 }
 
 #[test]
-fn what_is_signed_is_told() {
+fn sign_lists_signed_files() {
     let sandbox = sandbox();
     insta::assert_snapshot!(sandbox.run(&["sign", "demo", "--publisher", "Ada Lovelace"]));
     let mode = fs::metadata(sandbox.path("demo/signature.json")).expect("a file").permissions();
@@ -74,42 +74,42 @@ fn what_is_signed_is_told() {
 #[test]
 fn signing_and_verifying_round_trip() {
     let sandbox = sandbox();
-    let unsigned = done(sandbox.run(&["verify", "demo"]));
+    let unsigned = assert_ok(sandbox.run(&["verify", "demo"]));
     insta::assert_snapshot!("unsigned", unsigned);
-    done(sandbox.run(&["sign", "demo"]));
-    let stranger = done(sandbox.run(&["verify", "demo"]));
+    assert_ok(sandbox.run(&["sign", "demo"]));
+    let stranger = assert_ok(sandbox.run(&["verify", "demo"]));
     insta::assert_snapshot!("by_a_stranger", stranger);
-    done(sandbox.run(&["keys", "trust", PUBLIC, "--publisher", "Ada"]));
-    insta::assert_snapshot!("by_a_publisher", done(sandbox.run(&["verify", "demo"])));
+    assert_ok(sandbox.run(&["keys", "trust", PUBLIC, "--publisher", "Ada"]));
+    insta::assert_snapshot!("by_a_publisher", assert_ok(sandbox.run(&["verify", "demo"])));
     let file = ".config/savoir/keys/ada.pub";
-    done(sandbox.run(&["trust", "add", file, "--publisher", "Ada", "--role", "amd"]));
-    let verified = done(sandbox.run(&["verify", "demo", "--json"])).json();
+    assert_ok(sandbox.run(&["trust", "add", file, "--publisher", "Ada", "--role", "amd"]));
+    let verified = assert_ok(sandbox.run(&["verify", "demo", "--json"])).json();
     assert_eq!(verified[0]["tier"], "verified");
-    done(sandbox.run(&["keys", "trust", file, "--publisher", "Ada", "--namespace", "web-*"]));
-    let elsewhere = done(sandbox.run(&["verify", "demo"]));
+    assert_ok(sandbox.run(&["keys", "trust", file, "--publisher", "Ada", "--namespace", "web-*"]));
+    let elsewhere = assert_ok(sandbox.run(&["verify", "demo"]));
     assert!(elsewhere.stdout.contains("trusted for other skills only\n"), "{elsewhere}");
-    insta::assert_snapshot!("list", done(sandbox.run(&["trust", "list"])));
-    done(sandbox.run(&["trust", "remove", KEY_ID]));
+    insta::assert_snapshot!("list", assert_ok(sandbox.run(&["trust", "list"])));
+    assert_ok(sandbox.run(&["trust", "remove", KEY_ID]));
     let run = sandbox.run(&["keys", "distrust", KEY_ID]);
     assert_eq!(run.code, 2, "{run}");
-    assert_eq!(done(sandbox.run(&["verify", "demo"])).stdout, stranger.stdout);
+    assert_eq!(assert_ok(sandbox.run(&["verify", "demo"])).stdout, stranger.stdout);
     // A check has nothing to say against the signature's file.
-    done(sandbox.run(&["check", "demo"]));
+    assert_ok(sandbox.run(&["check", "demo"]));
 }
 
 #[test]
-fn whatever_differs_is_named() {
+fn differences_are_listed() {
     let sandbox = signed();
     sandbox.write("demo/SKILL.md", SKILL.replace("Says hello", "Says anything"));
     sandbox.write("demo/evil.sh", "true\n");
     fs::remove_file(sandbox.path("demo/references/more.md")).expect("a file");
     insta::assert_snapshot!(sandbox.run(&["verify", "demo"]));
-    // Signing anew says what it replaces.
+    // Signing again lists what is replaced.
     sandbox.write("demo/references/more.md", "More.\n");
-    let run = done(sandbox.run(&["sign", "demo"]));
+    let run = assert_ok(sandbox.run(&["sign", "demo"]));
     let replaced = "replaced       an invalid signature: `SKILL.md` is not what was signed";
     assert!(run.stdout.contains(replaced), "{run}");
-    done(sandbox.run(&["verify", "demo"]));
+    assert_ok(sandbox.run(&["verify", "demo"]));
     // A record of another version is none.
     sandbox.write("demo/SKILL.md", SKILL.replace("1.0.0", "1.0.1"));
     let run = sandbox.run(&["verify", "demo"]);
@@ -130,12 +130,12 @@ fn whatever_differs_is_named() {
 #[test]
 fn a_revoked_key_is_refused() {
     let sandbox = signed();
-    done(sandbox.run(&["keys", "trust", PUBLIC, "--publisher", "Ada"]));
+    assert_ok(sandbox.run(&["keys", "trust", PUBLIC, "--publisher", "Ada"]));
     let upper = KEY_ID.to_uppercase();
     let why = "the laptop was stolen";
-    let run = done(sandbox.run(&["keys", "revoke", &upper, "--reason", why, "--json"]));
+    let run = assert_ok(sandbox.run(&["keys", "revoke", &upper, "--reason", why, "--json"]));
     assert_eq!(run.json()["key_id"], KEY_ID);
-    let list = done(sandbox.run(&["keys", "list", "--json"])).json();
+    let list = assert_ok(sandbox.run(&["keys", "list", "--json"])).json();
     assert_eq!(list["trusted"], serde_json::json!([]));
     assert_eq!(list["revoked"][0]["reason"], why);
     let verified = sandbox.run(&["verify", "demo"]);
@@ -153,7 +153,7 @@ fn a_revoked_key_is_refused() {
 }
 
 #[test]
-fn a_key_that_others_can_read_does_not_sign() {
+fn readable_private_key_is_rejected() {
     let sandbox = sandbox();
     fs::set_permissions(sandbox.path(KEY), fs::Permissions::from_mode(0o640)).expect("a mode");
     let run = sandbox.run(&["sign", "demo"]);
@@ -197,10 +197,10 @@ fn not_every_skill_can_be_signed() {
     sandbox.write("plain/SKILL.md", plain);
     refused("plain", 1, "plain/SKILL.md has no version, which a signature needs");
     refused("plain", 1, "hint: add it to the frontmatter: metadata: {version: \"1.0.0\"}\n");
-    done(sandbox.run(&["verify", "plain"]));
+    assert_ok(sandbox.run(&["verify", "plain"]));
     sandbox.write("nameless/SKILL.md", plain.replace("name: plain\n", ""));
     // It is called after its folder.
-    done(sandbox.run(&["verify", "nameless"]));
+    assert_ok(sandbox.run(&["verify", "nameless"]));
     sandbox.write("broken/SKILL.md", SKILL.replace("name: demo", "name: Not a name"));
     sandbox.write("broken/tools.py", TOOLS);
     refused("broken", 1, "broken/SKILL.md:2:");
@@ -218,31 +218,31 @@ fn not_every_skill_can_be_signed() {
     refused("demo", 2, "it is a symlink");
     assert_eq!(sandbox.read("demo/SKILL.md"), SKILL);
     fs::remove_file(sandbox.path("demo/signature.json")).expect("a link");
-    done(sandbox.run(&["keys", "new", "second"]));
+    assert_ok(sandbox.run(&["keys", "new", "second"]));
     refused("demo", 2, "you have several keys: ada, second");
     let run = sandbox.run(&["sign", "demo", "--key", "third"]);
     assert_eq!(run.code, 2, "{run}");
 }
 
 #[test]
-fn signatures_of_others_are_not_dropped_in_silence() {
+fn foreign_signatures_are_not_dropped_silently() {
     let sandbox = signed();
-    done(sandbox.run(&["keys", "new", "grace"]));
+    assert_ok(sandbox.run(&["keys", "new", "grace"]));
     let run = sandbox.run(&["sign", "demo", "--key", "grace"]);
     assert_eq!(run.code, 3, "{run}");
     assert!(run.stderr.contains(&format!("signatures that would be lost: {KEY_ID}\n")), "{run}");
-    done(sandbox.run(&["sign", "demo", "--key", "ada"]));
-    done(sandbox.run(&["sign", "demo", "--key", "grace", "--replace"]));
+    assert_ok(sandbox.run(&["sign", "demo", "--key", "ada"]));
+    assert_ok(sandbox.run(&["sign", "demo", "--key", "grace", "--replace"]));
     assert!(!sandbox.read("demo/signature.json").contains(KEY_ID));
-    done(sandbox.run(&["verify", "demo"]));
+    assert_ok(sandbox.run(&["verify", "demo"]));
 }
 
 #[test]
 fn programs_get_json() {
     let sandbox = sandbox();
-    let run = done(sandbox.run(&["sign", "demo", "--json"]));
+    let run = assert_ok(sandbox.run(&["sign", "demo", "--json"]));
     insta::assert_snapshot!("json_of_sign", run.stdout);
-    done(sandbox.run(&["keys", "trust", PUBLIC, "--publisher", "Ada"]));
+    assert_ok(sandbox.run(&["keys", "trust", PUBLIC, "--publisher", "Ada"]));
     sandbox.write("changed/SKILL.md", SKILL);
     let record = sandbox.read("demo/signature.json");
     sandbox.write("changed/signature.json", record);
@@ -289,7 +289,7 @@ fn with_ssh_key(sandbox: &Sandbox, kind: &str) {
 }
 
 #[test]
-fn openssh_believes_what_is_signed_here() {
+fn openssh_verifies_our_signatures() {
     if !has("ssh-keygen") {
         return;
     }
@@ -297,17 +297,17 @@ fn openssh_believes_what_is_signed_here() {
     for kind in ["ed25519", "ecdsa"] {
         let sandbox = sandbox();
         with_ssh_key(&sandbox, kind);
-        done(sandbox.run(&["sign", "demo", "--ssh-key", "id"]));
+        assert_ok(sandbox.run(&["sign", "demo", "--ssh-key", "id"]));
         let record: serde_json::Value =
             serde_json::from_str(&sandbox.read("demo/signature.json")).expect("JSON");
         assert_eq!(record["algorithm"], "detached");
         sandbox.write("sig", record["signatures"][0]["sig"].as_str().expect("a signature"));
-        let bytes = done(sandbox.run(&["sign", "demo", "--print"])).stdout;
+        let bytes = assert_ok(sandbox.run(&["sign", "demo", "--print"])).stdout;
         let args =
             ["-Y", "verify", "-n", "savoir-skill@v1", "-I", "me", "-f", "allowed", "-s", "sig"];
         text(&program(&sandbox, "ssh-keygen", &args, &bytes));
-        done(sandbox.run(&["keys", "trust", "id.pub", "--publisher", "Ada"]));
-        let verified = done(sandbox.run(&["verify", "demo", "--json"])).json();
+        assert_ok(sandbox.run(&["keys", "trust", "id.pub", "--publisher", "Ada"]));
+        let verified = assert_ok(sandbox.run(&["verify", "demo", "--json"])).json();
         assert_eq!(verified[0]["tier"], "community", "{kind}");
         assert_eq!(verified[0]["signed"]["kind"], "sshsig");
         fs::set_permissions(sandbox.path("id"), fs::Permissions::from_mode(0o644)).expect("a mode");
@@ -317,13 +317,13 @@ fn openssh_believes_what_is_signed_here() {
 }
 
 #[test]
-fn what_openssh_signs_is_believed_here() {
+fn openssh_signatures_are_verified() {
     if !has("ssh-keygen") {
         return;
     }
     let sandbox = signed();
     with_ssh_key(&sandbox, "ed25519");
-    let bytes = done(sandbox.run(&["sign", "demo", "--print"])).stdout;
+    let bytes = assert_ok(sandbox.run(&["sign", "demo", "--print"])).stdout;
     let sign = |namespace: &str, bytes: &str| {
         let args = ["-Y", "sign", "-q", "-n", namespace, "-f", "id"];
         let signature = text(&program(&sandbox, "ssh-keygen", &args, bytes));
@@ -335,14 +335,14 @@ fn what_openssh_signs_is_believed_here() {
         assert_eq!(wrong.code, 1, "{wrong}");
         assert_eq!(sandbox.read("demo/signature.json"), record, "nothing was written");
     }
-    done(sign("savoir-skill@v1", &bytes));
-    done(sandbox.run(&["keys", "trust", "id.pub", "--publisher", "Ada", "--role", "amd"]));
-    let verified = done(sandbox.run(&["verify", "demo", "--json"])).json();
+    assert_ok(sign("savoir-skill@v1", &bytes));
+    assert_ok(sandbox.run(&["keys", "trust", "id.pub", "--publisher", "Ada", "--role", "amd"]));
+    let verified = assert_ok(sandbox.run(&["verify", "demo", "--json"])).json();
     assert_eq!(verified[0]["signatures"].as_array().map(Vec::len), Some(2), "both count");
     assert_eq!(verified[0]["tier"], "verified");
     // The same key again adds nothing.
     let record = sandbox.read("demo/signature.json");
-    done(sandbox.run(&["sign", "demo", "--ssh-key", "id"]));
+    assert_ok(sandbox.run(&["sign", "demo", "--ssh-key", "id"]));
     assert_eq!(sandbox.read("demo/signature.json"), record);
     let listed = text(&program(&sandbox, "ssh-keygen", &["-l", "-f", "id.pub"], ""));
     assert!(listed.contains(verified[0]["signed"]["key_id"].as_str().expect("a key")), "{listed}");
@@ -364,22 +364,22 @@ fn bundles_of_model_signing() {
     let run = sandbox.run(&["sign", "demo", "--oms-key", "key.pem"]);
     assert_eq!(run.code, 3, "{run}");
     fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("a mode");
-    done(sandbox.run(&["sign", "demo", "--oms-key", "key.pem", "--publisher", "Ada"]));
+    assert_ok(sandbox.run(&["sign", "demo", "--oms-key", "key.pem", "--publisher", "Ada"]));
     assert!(!sandbox.path("demo/signature.json").exists());
-    let unknown = done(sandbox.run(&["verify", "demo"]));
+    let unknown = assert_ok(sandbox.run(&["verify", "demo"]));
     assert!(unknown.stdout.contains("signature      not checked"), "{unknown}");
-    done(sandbox.run(&["keys", "trust", "public.pem", "--publisher", "Ada"]));
-    let verified = done(sandbox.run(&["verify", "demo", "--json"])).json();
+    assert_ok(sandbox.run(&["keys", "trust", "public.pem", "--publisher", "Ada"]));
+    let verified = assert_ok(sandbox.run(&["verify", "demo", "--json"])).json();
     assert_eq!(
         (&verified[0]["tier"], &verified[0]["signed"]["kind"]),
         (&"community".into(), &"oms".into())
     );
-    // Beside a record it goes into the record.
-    done(sandbox.run(&["sign", "demo", "--key", "ada"]));
-    done(sandbox.run(&["sign", "demo", "--oms-key", "key.pem"]));
-    let verified = done(sandbox.run(&["verify", "demo", "--json"])).json();
+    // If a record exists, the signature is added to it.
+    assert_ok(sandbox.run(&["sign", "demo", "--key", "ada"]));
+    assert_ok(sandbox.run(&["sign", "demo", "--oms-key", "key.pem"]));
+    let verified = assert_ok(sandbox.run(&["verify", "demo", "--json"])).json();
     assert_eq!(verified[0]["signatures"].as_array().map(Vec::len), Some(3), "{verified}");
-    // A bundle that holds no more is not signed over.
+    // An invalid bundle is not replaced.
     sandbox.write("demo/references/more.md", "Less.\n");
     let run = sandbox.run(&["sign", "demo", "--key", "ada"]);
     assert_eq!(run.code, 1, "{run}");
@@ -391,26 +391,26 @@ fn bundles_of_model_signing() {
 #[test]
 fn sources_are_trusted_and_listed() {
     let sandbox = Sandbox::new();
-    let empty = done(sandbox.run(&["trust", "list"])).stdout;
+    let empty = assert_ok(sandbox.run(&["trust", "list"])).stdout;
     assert!(empty.starts_with("nothing is trusted"), "{empty}");
-    let added = done(sandbox.run(&["trust", "add", "github:Anthropics"])).stdout;
+    let added = assert_ok(sandbox.run(&["trust", "add", "github:Anthropics"])).stdout;
     let told = "trusted github:anthropics: its skills are installed without confirmation\n";
     assert_eq!(added, told);
-    let again = done(sandbox.run(&["trust", "add", "github:anthropics"])).stdout;
+    let again = assert_ok(sandbox.run(&["trust", "add", "github:anthropics"])).stdout;
     assert_eq!(again, "github:anthropics is already trusted\n");
-    done(sandbox.run(&["trust", "add", "registry:https://skills.example.com/registry#acme"]));
-    done(sandbox.run(&["keys", "trust", PUBLIC, "--publisher", "Ada"]));
-    insta::assert_snapshot!("sources", done(sandbox.run(&["trust", "list"])));
-    let list = done(sandbox.run(&["trust", "list", "--json"])).json();
+    assert_ok(sandbox.run(&["trust", "add", "registry:https://skills.example.com/registry#acme"]));
+    assert_ok(sandbox.run(&["keys", "trust", PUBLIC, "--publisher", "Ada"]));
+    insta::assert_snapshot!("sources", assert_ok(sandbox.run(&["trust", "list"])));
+    let list = assert_ok(sandbox.run(&["trust", "list", "--json"])).json();
     assert_eq!(list["sources"][0], "github:anthropics");
     assert_eq!(list["trusted"][0]["key_id"], KEY_ID);
     let file = sandbox.read(".config/savoir/trusted-sources.toml");
     assert!(file.contains("    \"github:anthropics\",\n"), "{file}");
-    done(sandbox.run(&["trust", "remove", "github:anthropics"]));
+    assert_ok(sandbox.run(&["trust", "remove", "github:anthropics"]));
     let gone = sandbox.run(&["trust", "remove", "github:anthropics"]);
     assert_eq!(gone.code, 2, "{gone}");
-    done(sandbox.run(&["trust", "remove", &format!("key:{KEY_ID}")]));
-    let list = done(sandbox.run(&["trust", "list", "--json"])).json();
+    assert_ok(sandbox.run(&["trust", "remove", &format!("key:{KEY_ID}")]));
+    let list = assert_ok(sandbox.run(&["trust", "list", "--json"])).json();
     assert_eq!(
         (list["sources"].as_array().map(Vec::len), &list["trusted"]),
         (Some(1), &serde_json::json!([]))
@@ -436,8 +436,8 @@ fn sources_that_mean_nothing_are_refused() {
     assert!(run.code == 1 && run.stderr.contains("no registry is set for `acme`"), "{run}");
     assert!(!sandbox.path(".config/savoir/trusted-sources.toml").exists());
     // A key of your own is known by its identifier.
-    done(sandbox.run(&["trust", "add", &format!("key:{KEY_ID}")]));
-    let list = done(sandbox.run(&["keys", "list", "--json"])).json();
+    assert_ok(sandbox.run(&["trust", "add", &format!("key:{KEY_ID}")]));
+    let list = assert_ok(sandbox.run(&["keys", "list", "--json"])).json();
     assert_eq!(list["trusted"][0]["publisher"], "ada");
     sandbox.write(".config/savoir/trusted-sources.toml", "sources = [\"nonsense\"]\n");
     let run = sandbox.run(&["trust", "list"]);
@@ -460,7 +460,7 @@ fn every_policy_that_applies_is_shown() {
         Transcript::of(command)
     };
     let policy = sandbox.path("org.toml").display().to_string();
-    let settings = done(shown(&policy)).json();
+    let settings = assert_ok(shown(&policy)).json();
     assert_eq!(settings["policy.require"][0]["value"], "signed");
     assert_eq!(settings["policy.require"][1]["value"], "verified");
     assert_eq!(settings["policy.deny"][0]["value"], "pdf");

@@ -1,4 +1,4 @@
-//! `workflow`: files without a server.
+//! Tests `savoir workflow` without a server.
 
 use crate::{
     live_server::{Provider, ProviderBehavior},
@@ -61,7 +61,7 @@ fn a_file_runs() {
 }
 
 #[test]
-fn what_is_not_allowed_does_not_happen() {
+fn unapproved_steps_do_not_run() {
     let sandbox = Sandbox::new();
     let node = r#"{"nodes": [{"id": "s", "type": "start"}, {"id": "h", "type": "http", "data": {"method": "GET", "url": "http://127.0.0.1:1/"}}], "edges": [{"id": "1", "source": "s", "target": "h"}]}"#;
     sandbox.write("fetch.json", node);

@@ -1,11 +1,13 @@
-//! Evaluates calls of the standard library of JavaScript and Node and records their acts.
+//! Evaluates calls of the standard library of JavaScript and Node and records their actions.
 
 use oxc_ast::ast::Expression;
 use savoir_skill::Span;
 
-use super::{Reader, bare, dispatch, environment, library, member, sources};
+use super::{
+    JavaScriptReader, dispatch, environment, library, member, normalize_module_name, sources,
+};
 use crate::{
-    act::{Act, Taint},
+    action::{Action, Taint},
     decode,
     fragment::Language,
     value::{self, Value},
@@ -25,7 +27,7 @@ pub(super) struct Call<'c, 't> {
 
 /// Returns the result of `new …`.
 pub(super) fn construct(
-    reader: &mut Reader<'_>,
+    reader: &mut JavaScriptReader<'_>,
     name: &str,
     arguments: &[Value],
     span: Span,
@@ -35,8 +37,8 @@ pub(super) fn construct(
         "Function" | "vm.Script" => {
             let code = if name == "Function" { arguments.last() } else { arguments.first() };
             let code = code.cloned().unwrap_or_default();
-            value::execute(&code, Language::JavaScript, span, &mut reader.acts);
-            made(name, arguments)
+            value::record_execution(&code, Language::JavaScript, span, &mut reader.actions);
+            constructed_function(name, arguments)
         }
         "WebSocket"
         | "ws"
@@ -48,7 +50,7 @@ pub(super) fn construct(
         | "eventsource.EventSource"
         | "reconnecting-websocket" => {
             let log_in: Vec<&Value> = arguments.iter().skip(1).collect();
-            let value = value::send(&first, &[], &log_in, span, &mut reader.acts);
+            let value = value::record_send(&first, &[], &log_in, span, &mut reader.actions);
             Value { name: Some("WebSocket()".into()), ..value }
         }
         "net.Socket" => Value::named("net.connect()"),
@@ -69,11 +71,13 @@ pub(super) fn construct(
         "Promise" => {
             reader.state.call_arguments.remove("resolve");
             reader.invoke(&first, &[Value::named("resolve")], span);
-            let given = reader.state.call_arguments.remove("resolve");
-            given.and_then(|given| given.positional.into_iter().next()).unwrap_or_default()
+            let passed_values = reader.state.call_arguments.remove("resolve");
+            passed_values
+                .and_then(|passed_values| passed_values.positional.into_iter().next())
+                .unwrap_or_default()
         }
         "Worker" | "worker_threads.Worker" => {
-            library::load(reader, &first, span);
+            library::record_module_load(reader, &first, span);
             Value::default()
         }
         _ => {
@@ -82,7 +86,7 @@ pub(super) fn construct(
             for value in arguments {
                 taint.add(&value.all_taint());
             }
-            reader.call_own(super::own_name(name), arguments);
+            reader.call_skill_function(super::name_within_file(name), arguments);
             let text = first.text.filter(|_| name.ends_with("Glob"));
             Value { name: Some(format!("{name}()")), text, taint, ..Value::default() }
         }
@@ -90,7 +94,7 @@ pub(super) fn construct(
 }
 
 /// Returns the result of a call, if the function is known.
-pub(super) fn call<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> Option<Value> {
+pub(super) fn call<'t>(reader: &mut JavaScriptReader<'t>, call: &Call<'_, 't>) -> Option<Value> {
     sources::by_method(reader, call.method.unwrap_or_default(), call)
         .or_else(|| by_name(reader, call.name, call.receiver, call.arguments, call.span))
         .or_else(|| library::by_method(reader, call.method?, call))
@@ -98,7 +102,7 @@ pub(super) fn call<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> Option<V
 }
 
 pub(super) fn by_name(
-    reader: &mut Reader<'_>,
+    reader: &mut JavaScriptReader<'_>,
     name: &str,
     receiver: &Value,
     arguments: &[Value],
@@ -112,20 +116,26 @@ pub(super) fn by_name(
         return Some(value);
     }
     let first = arguments.first().cloned().unwrap_or_default();
-    let acts = &mut reader.acts;
+    let actions = &mut reader.actions;
     Some(match name {
         "require" | "process.mainModule.require" | "module.require" => {
             if first.known().is_none()
                 && !first.text_or_unknown().contains('/')
                 && name == "require"
             {
-                acts.push(Act::Obscures("a module is loaded by a name that is put together"), span);
+                actions.push(
+                    Action::Obfuscates("a module is loaded by a name that is put together"),
+                    span,
+                );
             }
             if let Some(module) = first.known() {
-                reader.pieced_together(module, span);
+                reader.record_assembled_name(module, span);
             }
-            library::load(reader, &first, span);
-            first.known().map(|module| Value::named(bare(module))).unwrap_or_default()
+            library::record_module_load(reader, &first, span);
+            first
+                .known()
+                .map(|module| Value::named(normalize_module_name(module)))
+                .unwrap_or_default()
         }
         "eval"
         | "vm.runInThisContext"
@@ -135,14 +145,14 @@ pub(super) fn by_name(
         | "Function" => {
             let code = if name == "Function" { arguments.last() } else { arguments.first() };
             let code = code.cloned().unwrap_or_default();
-            value::execute(&code, Language::JavaScript, span, acts);
-            made(name, arguments)
+            value::record_execution(&code, Language::JavaScript, span, actions);
+            constructed_function(name, arguments)
         }
         "setTimeout" | "setInterval" | "setImmediate" | "process.nextTick" | "queueMicrotask" => {
             let fetched = first.taint.fetched.is_some()
                 && first.name.as_deref().is_none_or(|name| name.contains("()."));
             if first.text.is_some() || fetched {
-                value::execute(&first, Language::JavaScript, span, acts);
+                value::record_execution(&first, Language::JavaScript, span, actions);
             }
             let behind = usize::from(matches!(name, "setTimeout" | "setInterval")) + 1;
             reader.loops += usize::from(name == "setInterval");
@@ -157,9 +167,9 @@ pub(super) fn by_name(
         | "execa.execaCommand"
         | "Bun.$" => {
             let input = arguments.get(1).and_then(|options| options.under("input")).cloned();
-            shell_started(reader, &first);
+            record_shell_start(reader, &first);
             let value = library::shell(reader, &first, input.as_ref(), span);
-            called_back(reader, arguments, &value, span);
+            invoke_callback(reader, arguments, &value, span);
             value
         }
         "child_process.spawn"
@@ -182,22 +192,22 @@ pub(super) fn by_name(
             let command = Value { items, ..Value::default() };
             let mut options = arguments.iter().skip(1);
             let input = options.find_map(|options| options.under("input")).cloned();
-            shell_started(reader, &first);
+            record_shell_start(reader, &first);
             let value = library::shell(reader, &command, input.as_ref(), span);
-            called_back(reader, arguments, &value, span);
+            invoke_callback(reader, arguments, &value, span);
             value
         }
-        "atob" => first.decoded(decode::base64),
+        "atob" => first.decoded(decode::decode_base64),
         "Buffer.from" => match arguments.get(1).and_then(Value::known) {
-            Some("base64" | "base64url") => first.decoded(decode::base64),
-            Some("hex") => first.decoded(decode::hex),
+            Some("base64" | "base64url") => first.decoded(decode::decode_base64),
+            Some("hex") => first.decoded(decode::decode_hex),
             _ => Value {
                 taint: first.all_taint(),
                 text: first.characters().or(first.text),
                 ..Value::default()
             },
         },
-        "unescape" | "decodeURIComponent" => first.decoded(|text| Some(percent(text))),
+        "unescape" | "decodeURIComponent" => first.decoded(|text| Some(decode_percent(text))),
         "String.fromCharCode" | "String.fromCodePoint" => {
             let list = if arguments.len() == 1 && !first.items.is_empty() {
                 first
@@ -217,7 +227,7 @@ pub(super) fn by_name(
         "os.homedir" => Value::text("~"),
         "path.join" | "path.resolve" => {
             let value = Value::joined(arguments, "/");
-            value::names(value.text_or_unknown(), span, acts);
+            value::record_credential_mention(value.text_or_unknown(), span, actions);
             value
         }
         "path.dirname" => {
@@ -277,15 +287,15 @@ pub(super) fn by_name(
             reader.connected_at = span;
             let host = first.under("host").or_else(|| arguments.get(1)).cloned();
             let to = host.filter(|host| host.text.is_some()).unwrap_or(first);
-            let value = value::send(&to, &[], &[], span, &mut reader.acts);
+            let value = value::record_send(&to, &[], &[], span, &mut reader.actions);
             let socket = Value { name: Some("net.connect()".into()), ..value };
-            called_back(reader, arguments, &Value::default(), span);
+            invoke_callback(reader, arguments, &Value::default(), span);
             socket
         }
         "dns.lookup" | "dns.resolve" | "dns.resolve4" | "dns.resolve6" | "dns.resolveTxt"
         | "dns.resolveAny" | "dns.resolveCname" => {
-            let value = value::look_up(&first, span, acts);
-            called_back(reader, arguments, &value, span);
+            let value = value::record_dns_lookup(&first, span, actions);
+            invoke_callback(reader, arguments, &value, span);
             value
         }
         // Objects made by `new Resolver()` have the same methods.
@@ -293,7 +303,7 @@ pub(super) fn by_name(
             .iter()
             .any(|method| name.rsplit('.').next() == Some(method)) =>
         {
-            value::look_up(&first, span, acts)
+            value::record_dns_lookup(&first, span, actions)
         }
         _ if is_request(name) => request(reader, name, receiver, arguments, span),
         _ => return None,
@@ -301,12 +311,17 @@ pub(super) fn by_name(
 }
 
 /// Calls the callback at the end of the arguments with an error and the result.
-pub(super) fn called_back(reader: &mut Reader<'_>, arguments: &[Value], value: &Value, span: Span) {
+pub(super) fn invoke_callback(
+    reader: &mut JavaScriptReader<'_>,
+    arguments: &[Value],
+    value: &Value,
+    span: Span,
+) {
     let Some(last) = arguments.last().filter(|last| reader.is_function(last)).cloned() else {
         return;
     };
-    let given = Value { name: None, text: None, ..value.clone() };
-    reader.invoke(&last, &[Value::default(), given.clone(), given], span);
+    let passed_values = Value { name: None, text: None, ..value.clone() };
+    reader.invoke(&last, &[Value::default(), passed_values.clone(), passed_values], span);
 }
 
 fn is_request(name: &str) -> bool {
@@ -332,7 +347,7 @@ fn is_request(name: &str) -> bool {
 }
 
 fn request(
-    reader: &mut Reader<'_>,
+    reader: &mut JavaScriptReader<'_>,
     name: &str,
     receiver: &Value,
     arguments: &[Value],
@@ -372,7 +387,7 @@ fn request(
     log_in.push(&session);
     // The values of the options are among the parts; the address only has its own taint.
     let to = Value { items: Vec::new(), ..first };
-    let mut value = value::send(&to, &parts, &log_in, span, &mut reader.acts);
+    let mut value = value::record_send(&to, &parts, &log_in, span, &mut reader.actions);
     value.name = Some(format!("{name}()"));
     if let Some(last) = arguments.last().filter(|last| reader.is_function(last)).cloned() {
         reader.invoke(&last, std::slice::from_ref(&value), span);
@@ -380,10 +395,14 @@ fn request(
     value
 }
 
-fn by_method<'t>(reader: &mut Reader<'t>, method: &str, call: &Call<'_, 't>) -> Option<Value> {
+fn by_method<'t>(
+    reader: &mut JavaScriptReader<'t>,
+    method: &str,
+    call: &Call<'_, 't>,
+) -> Option<Value> {
     let (name, receiver, arguments, span) = (call.name, call.receiver, call.arguments, call.span);
     let first = arguments.first().cloned().unwrap_or_default();
-    let acts = &mut reader.acts;
+    let actions = &mut reader.actions;
     Some(match method {
         "toString" | "trim" | "text" | "json" | "toLowerCase" | "slice" | "concat"
         | "arrayBuffer" | "flat" | "sort" | "bytes" | "blob" => {
@@ -430,16 +449,18 @@ fn by_method<'t>(reader: &mut Reader<'t>, method: &str, call: &Call<'_, 't>) -> 
                 _ => receiver.clone(),
             }
         }
-        "apply" | "call" | "bind" => return apply(reader, name, method, arguments, span),
-        "push" | "append" | "set" | "unshift" | "add" | "setHeader" => changed(reader, call),
+        "apply" | "call" | "bind" => return evaluate_apply(reader, name, method, arguments, span),
+        "push" | "append" | "set" | "unshift" | "add" | "setHeader" => {
+            add_arguments_to_receiver(reader, call)
+        }
         "write" | "end" | "send" if receiver.name.as_deref().is_some_and(is_connection) => {
             let parts: Vec<&Value> = arguments.iter().collect();
-            value::send(
+            value::record_send(
                 &Value { text: receiver.taint.fetched.clone(), ..Value::default() },
                 &parts,
                 &[],
                 span,
-                acts,
+                actions,
             )
         }
         "connect" if receiver.name.as_deref() == Some("net.connect()") => {
@@ -449,9 +470,9 @@ fn by_method<'t>(reader: &mut Reader<'t>, method: &str, call: &Call<'_, 't>) -> 
                 first.under("host").or_else(|| arguments.get(1)).cloned().unwrap_or_default();
             let taint = Taint::fetched(host.text_or_unknown());
             if let Some(at) = call.receiver_at {
-                reader.put_into(at, &taint);
+                reader.add_taint_to(at, &taint);
             }
-            called_back(reader, arguments, &Value::default(), span);
+            invoke_callback(reader, arguments, &Value::default(), span);
             Value { taint, ..Value::named("net.connect()") }
         }
         "pipe" | "pipeTo" | "pipeThrough" => {
@@ -459,22 +480,22 @@ fn by_method<'t>(reader: &mut Reader<'t>, method: &str, call: &Call<'_, 't>) -> 
             let socket = first.name.as_deref() == Some("net.connect()")
                 || receiver.name.as_deref() == Some("net.connect()");
             reader.connects |= socket;
-            library::piped(reader, receiver, &first, span)
+            library::record_pipe(reader, receiver, &first, span)
         }
         _ => return None,
     })
 }
 
 /// Makes the value of `Function(…)`, which can be called later.
-fn made(name: &str, arguments: &[Value]) -> Value {
+fn constructed_function(name: &str, arguments: &[Value]) -> Value {
     if name != "Function" {
         return Value::default();
     }
-    Value { items: arguments.to_vec(), ..Value::named(dispatch::MADE) }
+    Value { items: arguments.to_vec(), ..Value::named(dispatch::CONSTRUCTED_FUNCTION) }
 }
 
 /// Adds the arguments of a method call such as `push` to its receiver.
-fn changed<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> Value {
+fn add_arguments_to_receiver<'t>(reader: &mut JavaScriptReader<'t>, call: &Call<'_, 't>) -> Value {
     let mut taint = Taint::default();
     call.arguments.iter().for_each(|part| taint.add(&part.all_taint()));
     let mut value = call.receiver.clone();
@@ -487,9 +508,9 @@ fn changed<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> Value {
                 && value.items.len() < 256 =>
         {
             value.items.extend(call.arguments.iter().cloned());
-            reader.change(id.name.as_str(), value.clone());
+            reader.assign_variable(id.name.as_str(), value.clone());
         }
-        Some(at) => reader.put_into(at, &taint),
+        Some(at) => reader.add_taint_to(at, &taint),
         None => {}
     }
     value
@@ -506,8 +527,8 @@ pub(super) fn is_connection(name: &str) -> bool {
 }
 
 /// Evaluates `f.apply(this, [a])` and `f.call(this, a)` as `f(a)`.
-fn apply(
-    reader: &mut Reader<'_>,
+fn evaluate_apply(
+    reader: &mut JavaScriptReader<'_>,
     name: &str,
     method: &str,
     arguments: &[Value],
@@ -517,22 +538,22 @@ fn apply(
     if method == "bind" {
         return Some(Value::named(function));
     }
-    let given = arguments.get(1..).unwrap_or_default();
-    let given = if method == "apply" {
-        given.first().map(|list| list.items.clone()).unwrap_or_default()
+    let passed_values = arguments.get(1..).unwrap_or_default();
+    let passed_values = if method == "apply" {
+        passed_values.first().map(|list| list.items.clone()).unwrap_or_default()
     } else {
-        given.to_vec()
+        passed_values.to_vec()
     };
-    Some(reader.invoke(&Value::named(function), &given, span))
+    Some(reader.invoke(&Value::named(function), &passed_values, span))
 }
 
-fn shell_started(reader: &mut Reader<'_>, program: &Value) {
+fn record_shell_start(reader: &mut JavaScriptReader<'_>, program: &Value) {
     let name = program.text_or_unknown().rsplit('/').next().unwrap_or_default().to_owned();
     reader.pipes_shell |=
         matches!(name.as_str(), "sh" | "bash" | "cmd.exe" | "powershell.exe" | "zsh");
 }
 
-fn percent(text: &str) -> String {
+fn decode_percent(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
     while let Some((first, after)) = rest.split_first() {

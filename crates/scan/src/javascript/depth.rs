@@ -41,10 +41,10 @@ pub(super) fn check(text: &str) -> Result<(), String> {
 
 /// Whether a keyword starts here after which a statement or an expression begins.
 fn is_word(bytes: &[u8], at: usize) -> bool {
-    const WORDS: [&[u8]; 12] = [
+    const KEYWORDS: [&[u8]; 12] = [
         b"if", b"else", b"for", b"while", b"do", b"new", b"typeof", b"void", b"await", b"delete",
         b"yield", b"with",
     ];
     let begins = at == 0 || !bytes[at - 1].is_ascii_alphanumeric();
-    begins && WORDS.iter().any(|word| bytes[at..].starts_with(word))
+    begins && KEYWORDS.iter().any(|word| bytes[at..].starts_with(word))
 }

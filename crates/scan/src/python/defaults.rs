@@ -1,21 +1,21 @@
 //! Tracks default addresses of environment variables, settings and command-line options.
 
-use super::{Reader, calls::Call};
+use super::{PythonReader, calls::Call};
 use crate::{host, value::Value};
 
 /// Name of the value that contains the parsed command-line options.
-pub(super) const OPTIONS: &str = "argparse.args()";
+pub(super) const PARSED_OPTIONS: &str = "argparse.args()";
 
-/// Whether a value is an address; paths and people that stand in for others are what users expect.
+/// Whether a value is an address; default paths and user names are expected.
 fn is_address(value: &Value) -> bool {
     let text = value.text_or_unknown();
     text.starts_with("http") && text.contains("://")
         || text.starts_with("ws")
-        || host::is_bare(text)
+        || host::has_bare_ip(text)
 }
 
 /// Gives an unknown value the address that is used as its default.
-pub(super) fn or_default(mut value: Value, default: Option<&Value>) -> Value {
+pub(super) fn with_default_address(mut value: Value, default: Option<&Value>) -> Value {
     if value.text.is_none()
         && let Some(default) = default.filter(|default| is_address(default))
     {
@@ -45,7 +45,7 @@ pub(super) fn by_name(name: &str, call: &Call<'_, '_>) -> Option<Value> {
 }
 
 pub(super) fn by_method(
-    reader: &mut Reader<'_>,
+    reader: &mut PythonReader<'_>,
     method: &str,
     call: &Call<'_, '_>,
 ) -> Option<Value> {
@@ -60,7 +60,7 @@ pub(super) fn by_method(
             Some(Value::default())
         }
         "parse_args" | "parse_known_args" if !reader.options.items.is_empty() => {
-            let options = Value { name: Some(OPTIONS.into()), ..reader.options.clone() };
+            let options = Value { name: Some(PARSED_OPTIONS.into()), ..reader.options.clone() };
             if method == "parse_args" {
                 return Some(options);
             }
@@ -70,7 +70,9 @@ pub(super) fn by_method(
         "get" | "getstr" | "pop" => {
             let default = call.keyword("fallback").or_else(|| call.at(1, "default"))?;
             let known = is_address(default) && !call.first().text_or_unknown().contains("://");
-            known.then(|| or_default(Value::tainted(call.receiver.all_taint()), Some(default)))
+            known.then(|| {
+                with_default_address(Value::tainted(call.receiver.all_taint()), Some(default))
+            })
         }
         _ => None,
     }

@@ -3,20 +3,20 @@
 use ruff_python_ast::{Expr, StmtFunctionDef};
 use ruff_text_size::Ranged;
 
-use super::{Reader, calls::Call, sources, span_of};
+use super::{PythonReader, calls::Call, sources, span_of};
 use crate::{
-    act::{Act, Taint},
+    action::{Action, Taint},
     value::Value,
 };
 
 /// Name of a value that is one of several functions; the functions are its items.
-pub(super) const ANY: &str = "one of several()";
+pub(super) const ANY_FUNCTION: &str = "one of several()";
 
 /// Maximum number of functions of a table that are followed.
 const MAX_CHOICES: usize = 64;
 
 /// Functions whose name is only assembled from pieces in order to hide it.
-const TELLING: [&str; 22] = [
+const SUSPICIOUS_NAMES: [&str; 22] = [
     "system",
     "popen",
     "Popen",
@@ -52,12 +52,12 @@ pub(super) fn has_functions(value: &Value) -> bool {
 }
 
 /// Returns a value for any function of a table, when the key is unknown.
-pub(super) fn any_of(table: &Value) -> Option<Value> {
+pub(super) fn any_function_of(table: &Value) -> Option<Value> {
     is_table(table).then(|| {
         let values = table.items.iter().filter_map(Value::as_entry).map(|(_, value)| value);
         let items = values.filter(|value| value.name.is_some()).take(MAX_CHOICES).cloned();
         Value {
-            name: Some(ANY.into()),
+            name: Some(ANY_FUNCTION.into()),
             items: items.collect(),
             taint: table.taint.clone(),
             ..Value::default()
@@ -65,21 +65,21 @@ pub(super) fn any_of(table: &Value) -> Option<Value> {
     })
 }
 
-impl<'t> Reader<'t> {
+impl<'t> PythonReader<'t> {
     /// Calls every function that the callee can be.
-    pub(super) fn call_any(&mut self, callee: &Value, call: &Call<'_, 't>) -> Value {
+    pub(super) fn call_each_choice(&mut self, callee: &Value, call: &Call<'_, 't>) -> Value {
         let mut value = Value::default();
         self.steps += callee.items.len();
         for function in &callee.items {
-            let mut given = call.positional.to_vec();
-            given.extend(call.keywords.iter().map(|(_, value)| value.clone()));
-            value.merge(&self.invoke(function, &given, call.span));
+            let mut passed_values = call.positional.to_vec();
+            passed_values.extend(call.keywords.iter().map(|(_, value)| value.clone()));
+            value.merge(&self.invoke(function, &passed_values, call.span));
         }
         value
     }
 
     /// Returns the methods that match a name whose end comes from the network.
-    pub(super) fn methods_like(&mut self, name: &Value) -> Option<Value> {
+    pub(super) fn methods_matching(&mut self, name: &Value) -> Option<Value> {
         name.taint.fetched.as_ref()?;
         // Searching all functions counts as steps, so that the limit applies.
         self.steps += self.functions.len();
@@ -88,12 +88,17 @@ impl<'t> Reader<'t> {
             self.functions.keys().filter(|known| known.starts_with(start)).collect();
         names.sort();
         let items: Vec<Value> = names.into_iter().take(MAX_CHOICES).map(Value::named).collect();
-        (!items.is_empty()).then(|| Value { name: Some(ANY.into()), items, ..Value::default() })
+        (!items.is_empty()).then(|| Value {
+            name: Some(ANY_FUNCTION.into()),
+            items,
+            ..Value::default()
+        })
     }
 
     /// Records a suspicious name that was assembled and does not occur in the file.
-    pub(super) fn pieced_together(&mut self, name: &Value, call: &Call<'_, 't>) {
-        let telling = name.known().and_then(|name| TELLING.iter().find(|known| **known == name));
+    pub(super) fn record_assembled_name(&mut self, name: &Value, call: &Call<'_, 't>) {
+        let telling =
+            name.known().and_then(|name| SUSPICIOUS_NAMES.iter().find(|known| **known == name));
         let Some(text) = telling else { return };
         let source = self.source;
         // The file is searched once for each name.
@@ -103,7 +108,7 @@ impl<'t> Reader<'t> {
         // Record each name only once.
         if !std::mem::replace(written, true) {
             let how = "a function is looked up by a name that is put together";
-            self.acts.push(Act::Obscures(how), call.span);
+            self.actions.push(Action::Obfuscates(how), call.span);
         }
     }
 
@@ -117,12 +122,12 @@ impl<'t> Reader<'t> {
             let function = Value::named(name);
             if from == "click.option()" {
                 let entries = value.items.iter().filter_map(Value::as_entry);
-                let given: Vec<_> =
+                let passed_values: Vec<_> =
                     entries.map(|(key, value)| (key.to_owned(), value.clone())).collect();
-                self.state.record_call(name, &[], &given);
+                self.state.record_call(name, &[], &passed_values);
                 continue;
             }
-            if sources::is_chat(&from) {
+            if sources::receives_outside_data(&from) {
                 let written = Value::tainted(Taint::fetched(""));
                 let count = found.parameters.iter_non_variadic_params().count().min(8);
                 self.invoke(&function, &vec![written; count.max(1)], span);
@@ -139,7 +144,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Records the arguments of a decorated function as arguments of its wrapper.
-    pub(super) fn hand_to_wrapper(
+    pub(super) fn record_wrapper_arguments(
         &mut self,
         name: &str,
         positional: &[Value],
@@ -148,18 +153,18 @@ impl<'t> Reader<'t> {
         let Some(wrapper) = self.wrappers.get(name).cloned() else { return };
         self.state.record_call(&wrapper, positional, keywords);
         if self.functions.contains_key(&wrapper) && wrapper != name {
-            self.call_own(&wrapper, positional, keywords);
+            self.call_skill_function(&wrapper, positional, keywords);
         }
     }
 
     /// Gives a newly created collection the taint of items that are added further down.
-    pub(super) fn refilled(&self, place: &Expr, mut value: Value) -> Value {
+    pub(super) fn with_later_items(&self, place: &Expr, mut value: Value) -> Value {
         let fresh = value.text.is_none()
             && value.items.is_empty()
             && value.taint == Taint::default()
             && value.name.as_deref().is_none_or(|name| name.ends_with("()"));
         if fresh
-            && let Some(path) = super::path_of(place)
+            && let Some(path) = super::dotted_path(place)
             && (self.scopes.len() == 1 || path.contains('.'))
             && let Some(taint) = self.before.get(&path)
         {
@@ -169,7 +174,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Stores the taint of the top-level collections after the first walk over the file.
-    pub(super) fn keep_collections(&mut self) {
+    pub(super) fn store_collection_taint(&mut self) {
         self.written.clear();
         let top = self.scopes.first().into_iter().flatten();
         let filled = top.filter(|(_, value)| {

@@ -3,12 +3,12 @@
 use super::super::value::{MAX_TEXT_BYTES, UNKNOWN, Value};
 
 /// Returns a value as a Python string literal.
-pub(super) fn quoted(value: &Value) -> String {
+pub(super) fn quote_as_python(value: &Value) -> String {
     format!("'{}'", value.text_or_unknown().replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
 /// Makes a value from a formatted text, with the taint of its parts.
-fn finished(text: String, made_of: &[&Value]) -> Value {
+fn formatted_value(text: String, made_of: &[&Value]) -> Value {
     let mut value = Value { text: Some(text), ..Value::default() };
     for part in made_of {
         value.taint.add(&part.all_taint());
@@ -17,7 +17,7 @@ fn finished(text: String, made_of: &[&Value]) -> Value {
 }
 
 /// Evaluates `"…%s…" % values`.
-pub(super) fn percent(template: &Value, values: &Value) -> Value {
+pub(super) fn format_percent(template: &Value, values: &Value) -> Value {
     let Some(text) = &template.text else {
         let mut value = Value::tainted(template.all_taint());
         value.taint.add(&values.all_taint());
@@ -46,28 +46,32 @@ pub(super) fn percent(template: &Value, values: &Value) -> Value {
             None => list.get(next),
         };
         next += usize::from(key.is_none());
-        result.push_str(&shown(value, matches!(letter, 'r' | 'a')));
+        result.push_str(&format_item(value, matches!(letter, 'r' | 'a')));
         rest = &kind[letter.len_utf8()..];
     }
     result.push_str(rest);
-    finished(result, &[template, values])
+    formatted_value(result, &[template, values])
 }
 
-fn shown(value: Option<&Value>, as_code: bool) -> String {
+fn format_item(value: Option<&Value>, as_code: bool) -> String {
     match value {
-        Some(value) if as_code => quoted(value),
+        Some(value) if as_code => quote_as_python(value),
         Some(value) => value.text_or_unknown().to_owned(),
         None => UNKNOWN.to_owned(),
     }
 }
 
 /// Evaluates `"…{}…{name!r}…".format(…)`.
-pub(super) fn braces(template: &Value, given: &[Value], keywords: &[(String, Value)]) -> Value {
+pub(super) fn format_braces(
+    template: &Value,
+    positional: &[Value],
+    keywords: &[(String, Value)],
+) -> Value {
     let mut made_of = vec![template];
-    made_of.extend(given);
+    made_of.extend(positional);
     made_of.extend(keywords.iter().map(|(_, value)| value));
     let Some(text) = &template.text else {
-        return Value { text: None, ..finished(String::new(), &made_of) };
+        return Value { text: None, ..formatted_value(String::new(), &made_of) };
     };
     let (mut result, mut rest, mut next) = (String::new(), text.as_str(), 0);
     while let Some(at) = rest.find(['{', '}']).filter(|_| result.len() <= MAX_TEXT_BYTES) {
@@ -87,20 +91,20 @@ pub(super) fn braces(template: &Value, given: &[Value], keywords: &[(String, Val
         let name = field.split([':', '!', '.', '[']).next().unwrap_or_default();
         let value = if name.is_empty() {
             next += 1;
-            given.get(next - 1)
+            positional.get(next - 1)
         } else if let Ok(number) = name.parse::<usize>() {
-            given.get(number)
+            positional.get(number)
         } else {
             keywords.iter().find(|(key, _)| key == name).map(|(_, value)| value)
         };
-        result.push_str(&shown(value, field.contains("!r") || field.contains("!a")));
+        result.push_str(&format_item(value, field.contains("!r") || field.contains("!a")));
     }
     result.push_str(rest);
-    finished(result, &made_of)
+    formatted_value(result, &made_of)
 }
 
 /// Evaluates `Template("…$name…").substitute(name=…)`.
-pub(super) fn substituted(template: &Value, keywords: &[(String, Value)]) -> Value {
+pub(super) fn format_template(template: &Value, keywords: &[(String, Value)]) -> Value {
     let mut made_of = vec![template];
     made_of.extend(keywords.iter().map(|(_, value)| value));
     let mut parts = template.text_or_unknown().split('$');
@@ -115,10 +119,10 @@ pub(super) fn substituted(template: &Value, keywords: &[(String, Value)]) -> Val
         let (name, rest) = body.split_at(end);
         let rest = if inner.is_some() { rest.strip_prefix('}').unwrap_or(rest) } else { rest };
         let value = keywords.iter().find(|(key, _)| key == name).map(|(_, value)| value);
-        result.push_str(&shown(value, false));
+        result.push_str(&format_item(value, false));
         result.push_str(rest);
     }
-    finished(result, &made_of)
+    formatted_value(result, &made_of)
 }
 
 #[cfg(test)]
@@ -126,18 +130,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_are_filled() {
+    fn format_placeholders_are_replaced() {
         let one = Value::text("a'b");
         assert_eq!(
-            percent(&Value::text("f(%r) 5%% %-4s"), &one).text_or_unknown(),
+            format_percent(&Value::text("f(%r) 5%% %-4s"), &one).text_or_unknown(),
             "f('a\\'b') 5% {}"
         );
         let entry = Value { items: vec![Value::entry("u", Value::text("x"))], ..Value::default() };
-        assert_eq!(percent(&Value::text("%(u)s %(v)r %é"), &entry).text_or_unknown(), "x {} %é");
-        let given = [Value::text("x"), Value::text("y")];
+        assert_eq!(
+            format_percent(&Value::text("%(u)s %(v)r %é"), &entry).text_or_unknown(),
+            "x {} %é"
+        );
+        let positional = [Value::text("x"), Value::text("y")];
         let named = [("n".to_owned(), Value::text("z"))];
-        let filled = braces(&Value::text("{} {1!r} {n:>4} {{}} }"), &given, &named);
+        let filled = format_braces(&Value::text("{} {1!r} {n:>4} {{}} }"), &positional, &named);
         assert_eq!(filled.text_or_unknown(), "x 'y' z {} }");
-        assert_eq!(substituted(&Value::text("a$n b${n}c"), &named).text_or_unknown(), "az bzc");
+        assert_eq!(format_template(&Value::text("a$n b${n}c"), &named).text_or_unknown(), "az bzc");
     }
 }

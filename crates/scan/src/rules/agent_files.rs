@@ -4,26 +4,27 @@ use savoir_skill::Span;
 
 use crate::{
     Confidence, Severity,
-    act::Act,
+    action::Action,
     context::{Context, FindingDraft, confidence_that_code_runs},
     fragment::{Language, Role, TextFragment},
-    host::{HostReputation, reputation, urls},
+    host::{HostReputation, find_urls, reputation},
     passage::{Passage, passages},
     rule::rule,
     sensitive_path,
 };
 
 rule! {
-    /// What steers the agent is written to.
+    /// The skill writes to files that control the agent.
     ///
     /// ## Why
     ///
-    /// The agent's memory, its standing instructions, its settings and its MCP servers decide what it
-    /// does in every later conversation, long after the skill is gone.
+    /// The agent's memory, its standing instructions, its settings and its MCP servers control
+    /// every later conversation, even after the skill is removed.
     ///
     /// ## Fix
     ///
-    /// Keep instructions in SKILL.md. Tell the user which setting to change, and let them.
+    /// Keep instructions in SKILL.md. Tell the user which setting to change instead of changing
+    /// it.
     ///
     /// ## Bad
     ///
@@ -40,8 +41,8 @@ rule! {
 }
 
 fn agent_poisoning(context: &mut Context<'_>) {
-    context.each_act(&AGENT_POISONING, |fragment, act, _| {
-        let Act::Writes { path, .. } = act else { return None };
+    context.for_each_action(&AGENT_POISONING, |fragment, action, _| {
+        let Action::WritesFile { path, .. } = action else { return None };
         let what = sensitive_path::agent_file(path)?;
         let home = path.starts_with('~')
             || path.starts_with("$HOME")
@@ -70,21 +71,21 @@ fn agent_poisoning(context: &mut Context<'_>) {
             format!("it writes to {what}: `{path}`"),
         ))
     });
-    context.each_piece(&AGENT_POISONING, |fragment| {
+    context.for_each_fragment(&AGENT_POISONING, |fragment| {
         if fragment.prose().is_none() {
             return Vec::new();
         }
-        let found = announced(&fragment.text).filter(|one| one.poison() >= POISON && !one.warns());
+        let found = passages_with_their_lists(&fragment.text).filter(|one| one.poison() >= MIN_POISON_SCORE && !one.warns());
         let draft = |passage: Passage<'_>| {
             let message =
-                "the agent shall change what steers agents, to obey or trust somebody else";
+                "the text tells the agent to change agent settings so that it obeys or trusts someone else";
             (passage.span, FindingDraft::new(Severity::High, Confidence::Medium, message))
         };
         found.map(draft).collect()
     });
-    context.each_piece(&AGENT_POISONING, settings);
-    context.each_act(&AGENT_POISONING, |fragment, act, _| {
-        let Act::Network { to, .. } = act else { return None };
+    context.for_each_fragment(&AGENT_POISONING, check_settings);
+    context.for_each_action(&AGENT_POISONING, |fragment, action, _| {
+        let Action::Connects { to, .. } = action else { return None };
         let hooks = ["UserPromptSubmit", "PostToolUse", "PreToolUse", "SessionStart"];
         let hooked = fragment.depth > 0
             && (!fragment.is_shown_in_document || fragment.role == Role::Instructions)
@@ -96,8 +97,8 @@ fn agent_poisoning(context: &mut Context<'_>) {
     });
 }
 
-/// Passages, and those that announce something together with what they announce.
-fn announced(text: &str) -> impl Iterator<Item = Passage<'_>> {
+/// Returns all passages; a passage that introduces a list is joined with the list.
+fn passages_with_their_lists(text: &str) -> impl Iterator<Item = Passage<'_>> {
     let all = passages(text);
     let mut joined = Vec::new();
     for (index, first) in all.iter().enumerate() {
@@ -112,11 +113,11 @@ fn announced(text: &str) -> impl Iterator<Item = Passage<'_>> {
     all.into_iter().chain(joined)
 }
 
-/// What must speak for it that a passage poisons an agent.
-const POISON: u32 = 5;
+/// Minimum score of a passage that is reported.
+const MIN_POISON_SCORE: u32 = 5;
 
-/// Settings in a file of the skill that take an agent's guard away or send it through a stranger.
-fn settings(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
+/// Finds agent settings that disable permission prompts or route traffic through an unknown host.
+fn check_settings(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
     let text: &str = &fragment.text;
     let loose = [
         "bypassPermissions",
@@ -139,8 +140,9 @@ fn settings(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
     };
     for mark in loose.iter().filter(|mark| fragment.language == Language::Other || in_prose(mark)) {
         if let Some(at) = text.find(mark) {
-            let message =
-                format!("a file of the skill has `{mark}`, which takes the agent's questions away");
+            let message = format!(
+                "a file of the skill contains `{mark}`, which disables the agent's permission prompts"
+            );
             found.push((
                 Span::new(at, at + mark.len()),
                 FindingDraft::new(Severity::High, Confidence::Medium, message),
@@ -150,7 +152,7 @@ fn settings(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
     for mark in base {
         for (at, _) in text.match_indices(mark) {
             let line = &text[at..text[at..].find('\n').map_or(text.len(), |end| at + end)];
-            let strange = urls(line).into_iter().any(|(_, url)| {
+            let strange = find_urls(line).into_iter().any(|(_, url)| {
                 matches!(reputation(url), HostReputation::Named | HostReputation::Shady)
                     && ![
                         "anthropic.com",
@@ -163,7 +165,8 @@ fn settings(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
                     .any(|host| url.contains(host))
             });
             if strange {
-                let message = format!("`{mark}` sends all that the agent says through a stranger");
+                let message =
+                    format!("`{mark}` sends all traffic of the agent through an unknown host");
                 found.push((
                     Span::new(at, at + mark.len()),
                     FindingDraft::new(Severity::High, Confidence::Medium, message),

@@ -6,15 +6,15 @@ use savoir_skill::Span;
 
 use crate::{
     Confidence, Severity,
-    act::{Act, CodeOrigin},
+    action::{Action, CodeOrigin},
     context::{Context, FindingDraft},
     fragment::{Role, TextFragment},
     host::{HostReputation, reputation},
     rule::rule,
 };
 
-/// Packages that many people install, and that others imitate.
-const PYPI: &[&str] = &[
+/// Popular packages, which attackers imitate.
+const POPULAR_PYPI_PACKAGES: &[&str] = &[
     "requests",
     "numpy",
     "pandas",
@@ -82,7 +82,7 @@ const PYPI: &[&str] = &[
     "huggingface-hub",
     "opencv-python",
 ];
-const NPM: &[&str] = &[
+const POPULAR_NPM_PACKAGES: &[&str] = &[
     "react",
     "react-dom",
     "lodash",
@@ -135,8 +135,8 @@ const NPM: &[&str] = &[
     "minimist",
 ];
 
-/// Real packages whose names are near to those above.
-const REAL: &[&str] = &[
+/// Real packages with names similar to those above.
+const SIMILAR_REAL_PACKAGES: &[&str] = &[
     "request",
     "preact",
     "axioss",
@@ -216,11 +216,11 @@ const REAL: &[&str] = &[
 ];
 
 rule! {
-    /// The name of a package is nearly that of a well-known one.
+    /// The name of a package is similar to that of a well-known one.
     ///
     /// ## Why
     ///
-    /// Attackers publish packages one letter away from what people mean to install.
+    /// Attackers publish packages whose names differ from popular ones by one letter.
     ///
     /// ## Fix
     ///
@@ -242,31 +242,31 @@ rule! {
 
 fn typosquat(context: &mut Context<'_>) {
     let judge = |manager: &str, package: &str| {
-        let name = bare_name(package).to_lowercase();
-        let known = if manager == "npm" { NPM } else { PYPI };
-        let meant = imitated(&name, known)?;
+        let name = package_name(package).to_lowercase();
+        let known = if manager == "npm" { POPULAR_NPM_PACKAGES } else { POPULAR_PYPI_PACKAGES };
+        let meant = imitated_package(&name, known)?;
         let message = format!("`{name}` is nearly `{meant}`");
         Some(FindingDraft::new(Severity::High, Confidence::Medium, message))
     };
-    context.each_act(&TYPOSQUAT, |_, act, _| match act {
-        Act::Installs { manager, package } => judge(manager, package),
+    context.for_each_action(&TYPOSQUAT, |_, action, _| match action {
+        Action::InstallsPackage { manager, package } => judge(manager, package),
         _ => None,
     });
-    context.each_piece(&TYPOSQUAT, |fragment| {
-        let listed = listed(fragment).into_iter();
+    context.for_each_fragment(&TYPOSQUAT, |fragment| {
+        let listed = listed_packages(fragment).into_iter();
         listed
             .filter_map(|(manager, package, span)| Some((span, judge(manager, &package)?)))
             .collect()
     });
 }
 
-/// The well-known name that this one imitates.
-fn imitated<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+/// Returns the popular package that a name imitates.
+fn imitated_package<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     let plain = name.replace('_', "-");
     if name.len() < 5
         || name.contains(['/', '$', '{'])
         || known.contains(&plain.as_str())
-        || REAL.contains(&name)
+        || SIMILAR_REAL_PACKAGES.contains(&name)
     {
         return None;
     }
@@ -277,8 +277,8 @@ fn imitated<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     })
 }
 
-/// A package without its version and extras.
-fn bare_name(package: &str) -> &str {
+/// Returns the name of a package without its version and extras.
+fn package_name(package: &str) -> &str {
     let scoped = package.strip_prefix('@').map_or(0, |_| 1);
     let end = package[scoped..]
         .find(['=', '<', '>', '~', '!', '[', ';', '@', ' '])
@@ -286,8 +286,8 @@ fn bare_name(package: &str) -> &str {
     package[..end].trim()
 }
 
-/// Packages that a file lists.
-fn listed(fragment: &TextFragment<'_>) -> Vec<(&'static str, String, Span)> {
+/// Returns the packages that a file lists.
+fn listed_packages(fragment: &TextFragment<'_>) -> Vec<(&'static str, String, Span)> {
     if fragment.depth > 0 && fragment.hidden_in.is_none() {
         return Vec::new();
     }
@@ -330,7 +330,7 @@ rule! {
     ///
     /// ## Why
     ///
-    /// What is installed tomorrow is not what was looked at today.
+    /// A later install may fetch a different version than the one that was reviewed.
     ///
     /// ## Fix
     ///
@@ -351,8 +351,8 @@ rule! {
 }
 
 fn unpinned_dependency(context: &mut Context<'_>) {
-    context.each_piece(&UNPINNED_DEPENDENCY, |fragment| {
-        let listed = listed(fragment).into_iter();
+    context.for_each_fragment(&UNPINNED_DEPENDENCY, |fragment| {
+        let listed = listed_packages(fragment).into_iter();
         listed
             .filter(|(manager, package, _)| match *manager {
                 "pip" => !package.contains("==") && !package.contains(" @ "),
@@ -363,13 +363,13 @@ fn unpinned_dependency(context: &mut Context<'_>) {
                 }
             })
             .map(|(_, package, span)| {
-                let message = format!("`{}` has no version", bare_name(&package));
+                let message = format!("`{}` has no version", package_name(&package));
                 (span, FindingDraft::new(Severity::Low, Confidence::High, message))
             })
             .collect()
     });
-    context.each_act(&UNPINNED_DEPENDENCY, |fragment, act, _| {
-        let Act::Installs { package, .. } = act else { return None };
+    context.for_each_action(&UNPINNED_DEPENDENCY, |fragment, action, _| {
+        let Action::InstallsPackage { package, .. } = action else { return None };
         let remote = package.starts_with("git+") || package.starts_with("http");
         (remote && fragment.role == Role::Script).then(|| {
             FindingDraft::new(
@@ -382,15 +382,15 @@ fn unpinned_dependency(context: &mut Context<'_>) {
 }
 
 rule! {
-    /// Packages are taken from an index that is not the usual one.
+    /// Packages are installed from an index other than the default one.
     ///
     /// ## Why
     ///
-    /// Whoever has the index decides what every package in it does.
+    /// The owner of the index controls what every package in it does.
     ///
     /// ## Fix
     ///
-    /// Use the index of the language.
+    /// Use the default index of the language.
     ///
     /// ## Bad
     ///
@@ -407,10 +407,10 @@ rule! {
 }
 
 fn foreign_index(context: &mut Context<'_>) {
-    let about = sources::about(context);
-    context.each_act(&FOREIGN_INDEX, |_, act, _| {
-        let Act::Index(url) = act else { return None };
-        if sources::is_usual(url) || sources::is_own(url, &about) {
+    let about = sources::skill_topic(context);
+    context.for_each_action(&FOREIGN_INDEX, |_, action, _| {
+        let Action::UsesPackageIndex(url) = action else { return None };
+        if sources::is_default_source(url) || sources::is_topic_host(url, &about) {
             return None;
         }
         let severity = match reputation(url) {
@@ -420,19 +420,21 @@ fn foreign_index(context: &mut Context<'_>) {
         };
         Some(FindingDraft::new(severity, Confidence::High, format!("packages come from {url}")))
     });
-    context.each_piece(&FOREIGN_INDEX, |fragment| sources::foreign(fragment, &about));
-    context.each_piece(&FOREIGN_INDEX, handed_secrets);
+    context.for_each_fragment(&FOREIGN_INDEX, |fragment| {
+        sources::find_foreign_sources(fragment, &about)
+    });
+    context.for_each_fragment(&FOREIGN_INDEX, secrets_passed_to_third_parties);
 }
 
-/// Secrets that are handed to somebody else's program: an action of a build, an MCP server.
-fn handed_secrets(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
+/// Finds secrets that are passed to third-party programs: CI actions and MCP servers.
+fn secrets_passed_to_third_parties(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
     let text: &str = &fragment.text;
     if fragment.depth > 0 {
         return Vec::new();
     }
     let mut found = Vec::new();
     if let Some(at) = text.find("toJSON(secrets)").or_else(|| text.find("toJson(secrets)")) {
-        let message = "a build hands all its secrets to somebody else's program";
+        let message = "a CI workflow passes all its secrets to a third-party action";
         found.push((
             Span::new(at, at + 15),
             FindingDraft::new(Severity::High, Confidence::High, message),
@@ -475,11 +477,11 @@ rule! {
     ///
     /// ## Why
     ///
-    /// `npm install` runs it without a question, before anyone has used the skill.
+    /// `npm install` runs it without asking, before the skill is used.
     ///
     /// ## Fix
     ///
-    /// Do it in a script that the user starts.
+    /// Move the command into a script that the user starts.
     ///
     /// ## Bad
     ///
@@ -497,10 +499,13 @@ rule! {
 
 fn install_script(context: &mut Context<'_>) {
     // Classes in a `setup.py` that run while the package is installed.
-    context.each_act(&INSTALL_SCRIPT, |fragment, act, _| {
+    context.for_each_action(&INSTALL_SCRIPT, |fragment, action, _| {
         let setup =
             fragment.path.ends_with("setup.py") && fragment.file_text().contains("cmdclass");
-        let runs = matches!(act, Act::Network { .. } | Act::Executes(_) | Act::Secret(_));
+        let runs = matches!(
+            action,
+            Action::Connects { .. } | Action::ExecutesCode(_) | Action::ReadsCredentials(_)
+        );
         (setup && runs && !fragment.is_shown_in_document).then(|| {
             let message = "installing the package runs code that talks to a host or executes more";
             FindingDraft::new(Severity::High, Confidence::Medium, message)
@@ -509,15 +514,15 @@ fn install_script(context: &mut Context<'_>) {
     let fetches = context.fragments.iter().any(|analyzed| {
         (analyzed.fragment.path.ends_with("package.json")
             || analyzed.fragment.role == Role::Script && !analyzed.fragment.is_shown_in_document)
-            && analyzed.acts.located.iter().any(|seen| {
+            && analyzed.actions.located.iter().any(|seen| {
                 matches!(
-                    seen.act,
-                    Act::Network { .. }
-                        | Act::Executes(CodeOrigin::Fetched(_) | CodeOrigin::Decoded)
+                    seen.action,
+                    Action::Connects { .. }
+                        | Action::ExecutesCode(CodeOrigin::Fetched(_) | CodeOrigin::Decoded)
                 )
             })
     });
-    context.each_piece(&INSTALL_SCRIPT, |fragment| {
+    context.for_each_fragment(&INSTALL_SCRIPT, |fragment| {
         if !fragment.path.ends_with("package.json") || fragment.depth > 0 {
             return Vec::new();
         }

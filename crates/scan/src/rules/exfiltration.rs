@@ -2,16 +2,16 @@
 
 use crate::{
     Confidence, Severity,
-    act::{Act, Acts, Taint},
+    action::{Action, Actions, Taint},
     context::{Context, FindingDraft, confidence_that_code_runs},
     fragment::{Language, Role, TextFragment, fence_language},
-    host::{HostReputation, host, is_bare, is_drop, reputation, urls},
+    host::{HostReputation, find_urls, has_bare_ip, host_of_url, is_data_drop, reputation},
     rule::rule,
     sensitive_path, service,
 };
 use savoir_skill::{Span, markdown::Outline};
 
-/// Where a machine in a cloud asks about itself.
+/// Addresses of cloud metadata services.
 const METADATA_SERVICES: [&str; 2] = ["169.254.169.254", "metadata.google.internal"];
 
 rule! {
@@ -19,12 +19,12 @@ rule! {
     ///
     /// ## Why
     ///
-    /// Keys, tokens and the whole environment open everything else that the user has. A token in the
-    /// header of a request is how one logs in, and is not meant here.
+    /// Keys, tokens and environment variables give access to the user's other data. A token in the
+    /// header of a request is a login and is not reported.
     ///
     /// ## Fix
     ///
-    /// Send only what the task needs, and only to the host that it belongs to.
+    /// Send only the data that the task needs, and only to the host that it belongs to.
     ///
     /// ## Bad
     ///
@@ -44,9 +44,9 @@ rule! {
 }
 
 fn exfiltration(context: &mut Context<'_>) {
-    context.each_act(&EXFILTRATION, |fragment, act, acts| {
-        let Act::Network { to, sends, log_in } = act else { return None };
-        let place = host(to).map_or_else(|| "a host".to_owned(), |host| format!("`{host}`"));
+    context.for_each_action(&EXFILTRATION, |fragment, action, actions| {
+        let Action::Connects { to, sends, log_in } = action else { return None };
+        let place = host_of_url(to).map_or_else(|| "a host".to_owned(), |host| format!("`{host}`"));
         let draft = |severity, confidence, what: &str| {
             Some(FindingDraft::new(severity, confidence, format!("{what} sent to {place}")))
         };
@@ -55,7 +55,7 @@ fn exfiltration(context: &mut Context<'_>) {
         }
         // The metadata service answers with credentials of this very machine; it is no place to send
         // them to.
-        if host(to).is_some_and(|host| METADATA_SERVICES.contains(&host.as_str())) {
+        if host_of_url(to).is_some_and(|host| METADATA_SERVICES.contains(&host.as_str())) {
             return None;
         }
         let sure = confidence_that_code_runs(fragment);
@@ -70,11 +70,12 @@ fn exfiltration(context: &mut Context<'_>) {
                 draft(Severity::High, sure, "the variables of `.env` are")
             }
             Taint { files: true, .. } => draft(Severity::High, sure, "files of the user are"),
-            Taint { private: Some(what), .. } if is_somebody(to) => {
+            Taint { private: Some(what), .. } if is_unknown_host(to) => {
                 draft(Severity::High, Confidence::Medium, &format!("{what} are"))
             }
             Taint { tokens, .. }
-                if tokens.iter().chain(log_in).any(|token| is_database(token)) && is_web(to) =>
+                if tokens.iter().chain(log_in).any(|token| is_database_secret(token))
+                    && is_web_server(to) =>
             {
                 draft(
                     Severity::High,
@@ -83,11 +84,12 @@ fn exfiltration(context: &mut Context<'_>) {
                 )
             }
             Taint { tokens, .. }
-                if tokens.iter().chain(log_in).any(|token| is_wallet(token)) && is_somebody(to) =>
+                if tokens.iter().chain(log_in).any(|token| is_wallet_secret(token))
+                    && is_unknown_host(to) =>
             {
                 draft(Severity::High, Confidence::Medium, "the keys of a wallet are")
             }
-            Taint { tokens, .. } if !tokens.is_empty() && is_drop(to) => {
+            Taint { tokens, .. } if !tokens.is_empty() && is_data_drop(to) => {
                 draft(Severity::Critical, sure, &format!("the secret `{}` is", tokens[0]))
             }
             Taint { tokens, .. }
@@ -99,8 +101,11 @@ fn exfiltration(context: &mut Context<'_>) {
                 draft(Severity::High, sure, &message)
             }
             Taint { tokens, .. }
-                if is_somebody(to)
-                    && tokens.iter().chain(log_in).any(|token| has_own_host(token, to, acts)) =>
+                if is_unknown_host(to)
+                    && tokens
+                        .iter()
+                        .chain(log_in)
+                        .any(|token| has_own_host(token, to, actions)) =>
             {
                 draft(
                     Severity::High,
@@ -110,26 +115,27 @@ fn exfiltration(context: &mut Context<'_>) {
             }
             Taint { tokens, .. } if tokens.len() > 2 => {
                 let example = fragment.is_shown_in_document
-                    && (fragment.role != Role::Instructions || !is_somebody(to));
+                    && (fragment.role != Role::Instructions || !is_unknown_host(to));
                 let severity = if example { Severity::Medium } else { Severity::High };
                 draft(severity, Confidence::Medium, "several secrets of the environment are")
             }
             _ => None,
         }
     });
-    context.each_piece(&EXFILTRATION, written_down);
-    context.each_piece(&EXFILTRATION, super::forms::posted);
-    context.each_piece(&EXFILTRATION, super::forms::scripted);
+    context.for_each_fragment(&EXFILTRATION, secret_next_to_foreign_address);
+    context.for_each_fragment(&EXFILTRATION, super::forms::check_forms);
+    context.for_each_fragment(&EXFILTRATION, super::forms::check_page_scripts);
 }
 
-/// Whether an address is written down that belongs to none of the services that everybody knows.
-pub(super) fn is_somebody(to: &str) -> bool {
-    let known = host(to).is_some_and(|host| host.contains('.') && !host.contains(['{', '$', '<']));
+/// Whether an address is known and does not belong to a well-known service.
+pub(super) fn is_unknown_host(to: &str) -> bool {
+    let known =
+        host_of_url(to).is_some_and(|host| host.contains('.') && !host.contains(['{', '$', '<']));
     known && reputation(to) != HostReputation::Local && !service::is_known_host(to)
 }
 
-/// Whether a secret is how a program reaches a database.
-fn is_database(token: &str) -> bool {
+/// Whether a secret is a database login.
+fn is_database_secret(token: &str) -> bool {
     let token = token.to_ascii_uppercase();
     [
         "DATABASE_URL",
@@ -147,30 +153,34 @@ fn is_database(token: &str) -> bool {
 
 /// Whether the same code talks to a host that has the name of a secret, and this is another one:
 /// `TRELLO_TOKEN` for `api.trello.com`, and for `trello-status.example` as well.
-fn has_own_host(token: &str, to: &str, acts: &Acts) -> bool {
+fn has_own_host(token: &str, to: &str, actions: &Actions) -> bool {
     let word = token.split('_').next().unwrap_or_default();
-    let named = |url: &str| {
-        host(url).is_some_and(|host| host.split('.').any(|one| one.eq_ignore_ascii_case(word)))
+    let has_service_name = |url: &str| {
+        host_of_url(url)
+            .is_some_and(|host| host.split('.').any(|one| one.eq_ignore_ascii_case(word)))
     };
-    let other = |act: &Act| matches!(act, Act::Network { to, .. } if named(to));
-    word.len() > 3 && !named(to) && acts.located.iter().any(|seen| other(&seen.act))
+    let other =
+        |action: &Action| matches!(action, Action::Connects { to, .. } if has_service_name(to));
+    word.len() > 3
+        && !has_service_name(to)
+        && actions.located.iter().any(|seen| other(&seen.action))
 }
 
-/// Whether a secret opens a wallet: no service needs it.
-fn is_wallet(token: &str) -> bool {
+/// Whether a secret belongs to a wallet, which no service needs.
+fn is_wallet_secret(token: &str) -> bool {
     let token = token.to_ascii_uppercase();
     ["MNEMONIC", "SEED_PHRASE", "WALLET_PRIVATE", "WALLET_KEY", "DEPLOYER_PRIVATE"]
         .iter()
         .any(|part| token.contains(part))
 }
 
-/// Whether it is a web server that is talked to, and no database.
-fn is_web(to: &str) -> bool {
-    (to.starts_with("http") || to.starts_with("ws")) && is_somebody(to)
+/// Whether an address is a web server, not a database.
+fn is_web_server(to: &str) -> bool {
+    (to.starts_with("http") || to.starts_with("ws")) && is_unknown_host(to)
 }
 
-/// A request or a setting that is written down: a secret of one service beside the address of another.
-fn written_down(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
+/// Finds a secret of one service next to the address of another in a request or a setting.
+fn secret_next_to_foreign_address(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
     let text: &str = &fragment.text;
     let data = fragment.language == Language::Other && fragment.depth == 0;
     if !data && fragment.language != Language::Markdown || fragment.depth > 0 {
@@ -193,19 +203,21 @@ fn written_down(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
         let known: Vec<(usize, &str)> = words
             .filter(|word| service::service_of_secret(word).is_some())
             .map(|word| (word.as_ptr() as usize - part.as_ptr() as usize, word))
-            .filter(|(at, _)| is_use(&part[..*at]))
+            .filter(|(at, _)| uses_next_variable(&part[..*at]))
             .collect();
-        for (at, url) in urls(part).into_iter().filter(|_| !known.is_empty()) {
-            // With the address of its own service there, it belongs to that.
-            let stranger = known.iter().find(|(used, variable)| {
+        for (at, url) in find_urls(part).into_iter().filter(|_| !known.is_empty()) {
+            // Next to the address of its own service, the secret belongs to that service.
+            let foreign_secret = known.iter().find(|(used, variable)| {
                 used.abs_diff(at) < 250
                     && service::is_foreign_host(variable, url)
-                    && !urls(part).iter().any(|(_, other)| service::is_own_host(variable, other))
+                    && !find_urls(part)
+                        .iter()
+                        .any(|(_, other)| service::is_own_host(variable, other))
             });
-            let stranger = stranger.map(|(_, variable)| variable);
-            if let Some(variable) = stranger {
+            let foreign_secret = foreign_secret.map(|(_, variable)| variable);
+            if let Some(variable) = foreign_secret {
                 let message =
-                    format!("the secret `{variable}` stands beside the address of another service");
+                    format!("the secret `{variable}` is used with the address of another service");
                 let span = Span::new(block.start + at, block.start + at + url.len());
                 found.push((span, FindingDraft::new(Severity::High, Confidence::Medium, message)));
             }
@@ -214,8 +226,8 @@ fn written_down(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
     found
 }
 
-/// Whether a variable that follows is used there, and not only listed.
-fn is_use(before: &str) -> bool {
+/// Whether the text before a variable shows that it is used, not only listed.
+fn uses_next_variable(before: &str) -> bool {
     let before = before.trim_end_matches(['{', ' ', '"', '\'', '<']);
     before.ends_with('$')
         || before.ends_with("secrets.")
@@ -224,12 +236,12 @@ fn is_use(before: &str) -> bool {
 }
 
 rule! {
-    /// A place where credentials are kept is read.
+    /// The code reads stored credentials.
     ///
     /// ## Why
     ///
-    /// SSH keys, cloud credentials, keychains, browser stores and wallets are nothing that a skill has
-    /// to read: the programs that need them find them by themselves.
+    /// A skill does not need to read SSH keys, cloud credentials, keychains, browser stores or
+    /// wallets: the programs that use them find them without help.
     ///
     /// ## Fix
     ///
@@ -252,15 +264,16 @@ rule! {
 }
 
 fn credential_access(context: &mut Context<'_>) {
-    context.each_act(&CREDENTIAL_ACCESS, |fragment, act, acts| {
-        if let Act::Names(what) = act {
-            return named(fragment, what, acts);
+    context.for_each_action(&CREDENTIAL_ACCESS, |fragment, action, actions| {
+        if let Action::MentionsCredentials(what) = action {
+            return mentions_credentials_and_sends(fragment, what, actions);
         }
-        let Act::Secret(what) = act else { return None };
-        let network = acts.located.iter().any(|seen| matches!(seen.act, Act::Network { .. }));
+        let Action::ReadsCredentials(what) = action else { return None };
+        let network =
+            actions.located.iter().any(|seen| matches!(seen.action, Action::Connects { .. }));
         // Most of what a machine in a cloud asks about itself is where and what it is.
         if *what == sensitive_path::METADATA
-            && !acts.located.iter().any(|seen| goes_elsewhere(&seen.act))
+            && !actions.located.iter().any(|seen| sends_to_other_host(&seen.action))
         {
             return None;
         }
@@ -275,46 +288,50 @@ fn credential_access(context: &mut Context<'_>) {
         };
         Some(FindingDraft::new(severity, confidence_that_code_runs(fragment), message))
     });
-    for (path, draft) in super::steering::found(context) {
+    for (path, draft) in super::credential_lists::find_credential_lists(context) {
         context.report_file(&CREDENTIAL_ACCESS, &path, draft);
     }
 }
 
-/// Whether something is sent to a host that is not the cloud's own source of facts.
-fn goes_elsewhere(act: &Act) -> bool {
-    let Act::Network { to, .. } = act else { return false };
-    let own = host(to).is_some_and(|host| METADATA_SERVICES.contains(&host.as_str()));
+/// Whether an action connects to a host other than the cloud metadata service.
+fn sends_to_other_host(action: &Action) -> bool {
+    let Action::Connects { to, .. } = action else { return false };
+    let own = host_of_url(to).is_some_and(|host| METADATA_SERVICES.contains(&host.as_str()));
     !own && reputation(to) != HostReputation::Local
 }
 
-/// Code that names a place of credentials, and sends something to a host.
-fn named(fragment: &TextFragment<'_>, what: &str, acts: &Acts) -> Option<FindingDraft> {
+/// Reports code that mentions a credential path and sends data to a host.
+fn mentions_credentials_and_sends(
+    fragment: &TextFragment<'_>,
+    what: &str,
+    actions: &Actions,
+) -> Option<FindingDraft> {
     if fragment.is_shown_in_document && fragment.hidden_in.is_none() {
         return None;
     }
     if what == sensitive_path::METADATA {
         return None;
     }
-    let to = acts.located.iter().find_map(|seen| match &seen.act {
-        Act::Network { to, .. } if reputation(to) != HostReputation::Local => Some(to),
+    let to = actions.located.iter().find_map(|seen| match &seen.action {
+        Action::Connects { to, .. } if reputation(to) != HostReputation::Local => Some(to),
         _ => None,
     })?;
-    let place = host(to).map_or_else(|| "a host".to_owned(), |host| format!("`{host}`"));
+    let place = host_of_url(to).map_or_else(|| "a host".to_owned(), |host| format!("`{host}`"));
     let message = format!("the same code names where {what} lie and talks to {place}");
     Some(FindingDraft::new(Severity::High, Confidence::Medium, message))
 }
 
 rule! {
-    /// An address without a name is talked to, or a place where anyone can pick things up.
+    /// The code connects to an IP address or to a public data drop.
     ///
     /// ## Why
     ///
-    /// Services have names. Bare addresses, paste sites and request catchers are what is used when
-    /// nobody shall know who is behind it.
+    /// Real services have host names. IP addresses, paste sites and request catchers are used to
+    /// hide the recipient.
     ///
     /// ## Fix
     ///
-    /// Use the name of the service.
+    /// Use the host name of the service.
     ///
     /// ## Bad
     ///
@@ -333,11 +350,11 @@ rule! {
 }
 
 fn raw_address(context: &mut Context<'_>) {
-    context.each_act(&RAW_ADDRESS, |fragment, act, _| {
-        let Act::Network { to, .. } = act else { return None };
-        let message = match host(to) {
-            Some(host) if is_bare(to) => format!("it talks to the bare address {host}"),
-            Some(host) if is_drop(to) => {
+    context.for_each_action(&RAW_ADDRESS, |fragment, action, _| {
+        let Action::Connects { to, .. } = action else { return None };
+        let message = match host_of_url(to) {
+            Some(host) if has_bare_ip(to) => format!("it talks to the bare address {host}"),
+            Some(host) if is_data_drop(to) => {
                 format!("it talks to `{host}`, where anyone can pick things up")
             }
             _ => return None,
@@ -349,11 +366,11 @@ fn raw_address(context: &mut Context<'_>) {
         let severity = if example { Severity::Medium } else { Severity::High };
         Some(FindingDraft::new(severity, confidence_that_code_runs(fragment), message))
     });
-    context.each_piece(&RAW_ADDRESS, |fragment| {
+    context.for_each_fragment(&RAW_ADDRESS, |fragment| {
         if fragment.language != Language::Markdown {
             return Vec::new();
         }
-        let bare = urls(&fragment.text).into_iter().filter(|(_, url)| is_bare(url));
+        let bare = find_urls(&fragment.text).into_iter().filter(|(_, url)| has_bare_ip(url));
         bare.map(|(at, url)| {
             let message = format!("a link leads to a bare address: {url}");
             (

@@ -2,7 +2,7 @@
 
 use crate::{
     Confidence, Severity,
-    act::Act,
+    action::Action,
     archive::{self, FileType},
     collect::extension,
     context::{Context, FindingDraft, confidence_that_code_runs},
@@ -10,16 +10,16 @@ use crate::{
 };
 
 rule! {
-    /// A file could not be read by the scanner.
+    /// The scanner could not read a file.
     ///
     /// ## Why
     ///
-    /// What was not read is not known to be clean. A file may be broken by accident, or so that
-    /// scanners give up while the program still runs.
+    /// A file that was not read may be malicious. It may be broken by accident, or on purpose, so
+    /// that scanners fail while the program still runs.
     ///
     /// ## Fix
     ///
-    /// Mend the file, split it, or write it in Python, JavaScript or shell.
+    /// Repair the file, split it, or write it in Python, JavaScript or shell.
     ///
     /// ## Bad
     ///
@@ -36,11 +36,11 @@ rule! {
 }
 
 rule! {
-    /// The skill brings a program that was compiled.
+    /// The skill contains a compiled program.
     ///
     /// ## Why
     ///
-    /// Nobody can read what it does.
+    /// Neither reviewers nor scanners can see what it does.
     ///
     /// ## Fix
     ///
@@ -60,16 +60,15 @@ fn binary_program(context: &mut Context<'_>) {
 }
 
 rule! {
-    /// A file is not what its name says.
+    /// The content of a file does not match its file name extension.
     ///
     /// ## Why
     ///
-    /// A program that calls itself a picture passes the eye of a reviewer, and the rules of many
-    /// tools.
+    /// A program that is named like a picture is overlooked by reviewers and by many tools.
     ///
     /// ## Fix
     ///
-    /// Give the file the ending that belongs to it.
+    /// Use the file name extension that matches the content.
     DISGUISED_FILE = "disguised-file", Critical, blocks true, run disguised_file
 }
 
@@ -110,18 +109,18 @@ fn disguised_file(context: &mut Context<'_>) {
             FileType::Program(what) => FindingDraft::new(
                 Severity::Critical,
                 Confidence::High,
-                format!("the file calls itself .{ending} and is {what}"),
+                format!("the file is named .{ending} but is {what}"),
             ),
             FileType::Zip | FileType::Packed(_) => FindingDraft::new(
                 Severity::High,
                 Confidence::High,
-                format!("the file calls itself .{ending} and is an archive"),
+                format!("the file is named .{ending} but is an archive"),
             ),
             FileType::Other if is_picture(&ending) && bytes.starts_with(b"#!") => {
                 FindingDraft::new(
                     Severity::Critical,
                     Confidence::High,
-                    format!("the file calls itself .{ending} and is a script"),
+                    format!("the file is named .{ending} but is a script"),
                 )
             }
             _ => continue,
@@ -151,15 +150,15 @@ fn is_picture(ending: &str) -> bool {
 }
 
 rule! {
-    /// An archive is locked, packed twice, or unlocked by a command.
+    /// An archive has a password, contains another archive, or is unlocked by a command.
     ///
     /// ## Why
     ///
-    /// A password keeps scanners out, and nobody else: it is written beside the archive.
+    /// The password keeps only scanners out, because it is written next to the archive.
     ///
     /// ## Fix
     ///
-    /// Ship the files as they are.
+    /// Ship the files unpacked.
     ///
     /// ## Bad
     ///
@@ -176,8 +175,8 @@ rule! {
 }
 
 fn locked_archive(context: &mut Context<'_>) {
-    context.each_act(&LOCKED_ARCHIVE, |fragment, act, _| {
-        (*act == Act::Unlocks).then(|| {
+    context.for_each_action(&LOCKED_ARCHIVE, |fragment, action, _| {
+        (*action == Action::UnpacksLockedArchive).then(|| {
             FindingDraft::new(
                 Severity::High,
                 confidence_that_code_runs(fragment),
@@ -191,7 +190,7 @@ fn locked_archive(context: &mut Context<'_>) {
             let draft = FindingDraft::new(
                 Severity::High,
                 Confidence::Medium,
-                format!("the file is packed with {what} and is not looked into"),
+                format!("the file is packed with {what} and cannot be scanned"),
             );
             context.report_file(&LOCKED_ARCHIVE, path, draft);
         }

@@ -4,10 +4,10 @@ use savoir_skill::Span;
 
 use crate::{
     Confidence, Severity,
-    act::Act,
+    action::Action,
     context::{Context, FindingDraft, confidence_that_code_runs},
     fragment::{Language, Role, TextFragment},
-    host::{host, urls},
+    host::{find_urls, host_of_url},
     rule::rule,
     service,
 };
@@ -17,12 +17,12 @@ rule! {
     ///
     /// ## Why
     ///
-    /// `slack-edge.example` is not Slack. Anyone can register such a name, and tokens that are sent
-    /// there belong to its owner.
+    /// `slack-edge.example` is not Slack. Anyone can register such a name, and its owner gets
+    /// every token that is sent there.
     ///
     /// ## Fix
     ///
-    /// Use the address that the documentation of the service gives.
+    /// Use the address from the documentation of the service.
     ///
     /// ## Bad
     ///
@@ -41,30 +41,34 @@ rule! {
 }
 
 fn imitated_host(context: &mut Context<'_>) {
-    context.each_act(&IMITATED_HOST, |fragment, act, _| {
-        let Act::Network { to, .. } = act else { return None };
+    context.for_each_action(&IMITATED_HOST, |fragment, action, _| {
+        let Action::Connects { to, .. } = action else { return None };
         let example = fragment.is_shown_in_document && fragment.role == Role::Document;
         let severity = if example { Severity::Medium } else { Severity::High };
-        Some(FindingDraft::new(severity, confidence_that_code_runs(fragment), message(to)?))
+        Some(FindingDraft::new(
+            severity,
+            confidence_that_code_runs(fragment),
+            imitation_message(to)?,
+        ))
     });
-    context.each_piece(&IMITATED_HOST, settings);
+    context.for_each_fragment(&IMITATED_HOST, check_settings);
 }
 
-/// Addresses in settings of the skill, which its scripts talk to.
-fn settings(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
+/// Finds imitated hosts in settings files of the skill.
+fn check_settings(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
     const ENDINGS: [&str; 6] = [".toml", ".yaml", ".yml", ".json", ".ini", ".env"];
     let is_settings = ENDINGS.iter().any(|ending| fragment.path.ends_with(ending));
     if fragment.language != Language::Other || fragment.depth > 0 || !is_settings {
         return Vec::new();
     }
-    let found = urls(&fragment.text).into_iter().filter_map(|(at, url)| {
-        let draft = FindingDraft::new(Severity::High, Confidence::Medium, message(url)?);
+    let found = find_urls(&fragment.text).into_iter().filter_map(|(at, url)| {
+        let draft = FindingDraft::new(Severity::High, Confidence::Medium, imitation_message(url)?);
         Some((Span::new(at, at + url.len()), draft))
     });
     found.collect()
 }
 
-fn message(url: &str) -> Option<String> {
+fn imitation_message(url: &str) -> Option<String> {
     let name = service::imitated_service(url)?.to_lowercase();
-    Some(format!("`{}` has the name of {name} and is not {name}'s", host(url)?))
+    Some(format!("`{}` has the name of {name} and is not {name}'s", host_of_url(url)?))
 }

@@ -8,26 +8,26 @@ use crate::{
     Confidence, Rule, Severity,
     context::{Context, FindingDraft},
     fragment::{Language, Role, TextFragment},
-    hidden,
+    hidden_text,
     host::HostReputation,
     passage::{Passage, passages, passages_at},
     phrase::{Phrases, Word},
     rule::rule,
 };
 
-use super::solicitation::leak_score;
+use super::secret_requests::leak_score;
 
 rule! {
-    /// The text tells the agent to drop its other instructions.
+    /// The text tells the agent to ignore its other instructions.
     ///
     /// ## Why
     ///
-    /// A skill adds to what the agent knows. One that starts by taking its rules away wants to be
-    /// obeyed where the rules would have said no.
+    /// A skill adds knowledge to the agent. A skill that removes the agent's rules wants it to do
+    /// what the rules forbid.
     ///
     /// ## Fix
     ///
-    /// Say what to do. If a text about such attacks is meant, put the sentence between quotes.
+    /// Say what to do. If the text is about such attacks, put the sentence in quotes.
     ///
     /// ## Bad
     ///
@@ -43,7 +43,7 @@ rule! {
     INSTRUCTION_OVERRIDE = "instruction-override", High, run instruction_override
 }
 
-static OVERRIDE: LazyLock<Phrases> = LazyLock::new(|| {
+static OVERRIDE_PHRASES: LazyLock<Phrases> = LazyLock::new(|| {
     Phrases::new(&[
         "ignore|disregard|forget|override|bypass|discard ~3 previous|prior|earlier|above|preceding|existing|original|former ~2 instruction*|prompt*|rules|guideline*|direction*|context|constraints|directives|training|commands",
         "ignore|disregard|forget|override|bypass ~1 all|any|your|every ~2 instruction*|safety|guideline*|guardrail*|restriction*|programming|policies|training",
@@ -61,8 +61,8 @@ static OVERRIDE: LazyLock<Phrases> = LazyLock::new(|| {
     ])
 });
 
-/// Claims that somebody else's word counts more than the user's, or that nobody need be asked.
-static CLAIMS: LazyLock<Phrases> = LazyLock::new(|| {
+/// Claims of authority over the user, or that consent is not needed.
+static AUTHORITY_CLAIMS: LazyLock<Phrases> = LazyLock::new(|| {
     Phrases::new(&[
         "take|takes|taking|have|has|with|carry|carries precedence|priority|authority ~2 over|than|as ~6 user|user's|operator|person|system",
         "outrank|outranks|supersede|supersedes|overrule|overrules|trump|trumps ~5 user|user's|person|operator|system|instructions|rules|them|others|request*",
@@ -100,7 +100,7 @@ static CLAIMS: LazyLock<Phrases> = LazyLock::new(|| {
 });
 
 fn instruction_override(context: &mut Context<'_>) {
-    for phrases in [&OVERRIDE, &CLAIMS] {
+    for phrases in [&OVERRIDE_PHRASES, &AUTHORITY_CLAIMS] {
         sentences(context, &INSTRUCTION_OVERRIDE, phrases, |words, _| {
             Some((Severity::High, format!("it tells the agent to \"{words}\"")))
         });
@@ -108,15 +108,15 @@ fn instruction_override(context: &mut Context<'_>) {
 }
 
 rule! {
-    /// The text tells the agent to keep something from the user.
+    /// The text tells the agent to hide something from the user.
     ///
     /// ## Why
     ///
-    /// What is good for the user can be told to the user.
+    /// A skill that helps the user has no reason to hide what it does.
     ///
     /// ## Fix
     ///
-    /// Say what the skill does, and let the agent say so.
+    /// Describe what the skill does, and let the agent tell the user.
     ///
     /// ## Bad
     ///
@@ -133,26 +133,27 @@ rule! {
 }
 
 fn concealment(context: &mut Context<'_>) {
-    context.each_piece(&CONCEALMENT, |fragment| {
+    context.for_each_fragment(&CONCEALMENT, |fragment| {
         let Some(prose) = fragment.prose() else { return Vec::new() };
         let mut found = Vec::new();
         for passage in passages(&prose.text) {
-            if let Some((span, message)) = betrays(&passage)
+            if let Some((span, message)) = lies_or_spends(&passage)
                 && !is_quoted(fragment, &prose.text, span)
             {
                 found.push((span, FindingDraft::new(Severity::High, Confidence::Medium, message)));
             }
-            let Some(span) = passage.hides_at() else { continue };
+            let Some(span) = passage.find_concealment() else { continue };
             // `Do not mention X in the summary unless …` is about the summary.
             let mut sentences = passage.sentences();
             let excepted = sentences.any(|one| one.hides() && one.says(&["unless"]));
             if !passage.warns()
                 && !excepted
-                && !is_advice(&passage)
+                && !is_style_advice(&passage)
                 && !is_quoted(fragment, &prose.text, span)
             {
                 let said = span.slice(&prose.text).split_whitespace().collect::<Vec<_>>().join(" ");
-                let message = format!("the user shall not know: \"{said}\"");
+                let message =
+                    format!("the text tells the agent to hide something from the user: \"{said}\"");
                 found.push((span, FindingDraft::new(Severity::High, Confidence::Medium, message)));
             }
         }
@@ -160,37 +161,37 @@ fn concealment(context: &mut Context<'_>) {
     });
 }
 
-/// Where a passage wants the user lied to, or the user's money spent without a question.
-fn betrays(passage: &Passage<'_>) -> Option<(Span, String)> {
+/// Finds instructions to lie to the user or to spend money without consent.
+fn lies_or_spends(passage: &Passage<'_>) -> Option<(Span, String)> {
     if passage.warns() {
         return None;
     }
-    if let Some(span) = passage.lies_at() {
+    if let Some(span) = passage.find_lie() {
         return Some((span, "the agent is told to deceive people".to_owned()));
     }
-    let secretly = passage.presses() || passage.hides();
-    (passage.spends() && secretly && !passage.is_asking())
+    let secretly = passage.demands_no_questions() || passage.hides();
+    (passage.spends_user_money() && secretly && !passage.asks_for_consent())
         .then(|| (passage.span, "money is spent without a question to the user".to_owned()))
 }
 
-/// Advice on how to speak is none on what to keep quiet.
-fn is_advice(passage: &Passage<'_>) -> bool {
+/// Whether the passage is advice about writing style, not about hiding something.
+fn is_style_advice(passage: &Passage<'_>) -> bool {
     passage.destination() == 0
         && passage.secrets() == 0
-        && !passage.is_personal()
+        && !passage.mentions_conversation()
         && passage.sends() < 2
-        && !passage.matches(&OVERRIDE)
+        && !passage.matches(&OVERRIDE_PHRASES)
         && !passage
             .says(&["run", "install", "execute", "memory", "curl", "append", "delete", "tasks"])
 }
 
 rule! {
-    /// Instructions stand where readers do not see them.
+    /// Instructions are placed where readers do not see them.
     ///
     /// ## Why
     ///
-    /// HTML comments, encoded texts and text behind a screen of blank lines are not shown to people;
-    /// the model reads them like every other line.
+    /// HTML comments, encoded text and text after many blank lines are not visible to people; the
+    /// model reads them like every other line.
     ///
     /// ## Fix
     ///
@@ -213,13 +214,13 @@ rule! {
 }
 
 fn hidden_instructions(context: &mut Context<'_>) {
-    context.each_piece(&HIDDEN_INSTRUCTIONS, |fragment| {
+    context.for_each_fragment(&HIDDEN_INSTRUCTIONS, |fragment| {
         let mut found = Vec::new();
         let text =
             matches!(fragment.language, Language::Other | Language::Markdown | Language::Shell);
         if fragment.hidden_in.is_some() && text {
             for passage in passages(&fragment.text) {
-                if let Some(message) = ordered(&passage) {
+                if let Some(message) = instruction_in_hidden_text(&passage) {
                     // A list of test prompts has such sentences; with a target they do harm.
                     let target = passage.destination() > 0 || passage.secrets() > 0;
                     let severity = match fragment.role {
@@ -233,18 +234,18 @@ fn hidden_instructions(context: &mut Context<'_>) {
             }
         }
         if fragment.hidden_in.is_none() {
-            aside(fragment, &mut found);
+            check_hidden_texts(fragment, &mut found);
         }
         if fragment.language == Language::Markdown && fragment.depth == 0 {
-            padding(fragment, &mut found);
+            check_padding(fragment, &mut found);
         }
         found
     });
 }
 
-/// What a hidden text wants of the agent, if it is an order.
-fn ordered(passage: &Passage<'_>) -> Option<&'static str> {
-    if passage.matches(&OVERRIDE) || passage.matches(&CLAIMS) {
+/// Describes the instruction in a hidden text, if it has one.
+fn instruction_in_hidden_text(passage: &Passage<'_>) -> Option<&'static str> {
+    if passage.matches(&OVERRIDE_PHRASES) || passage.matches(&AUTHORITY_CLAIMS) {
         Some("takes rules away")
     } else if passage.hides() {
         Some("keeps things from the user")
@@ -259,11 +260,12 @@ fn ordered(passage: &Passage<'_>) -> Option<&'static str> {
     }
 }
 
-/// Orders in comments, docstrings, alternative texts and the like.
-fn aside(fragment: &TextFragment<'_>, found: &mut Vec<(Span, FindingDraft)>) {
-    for aside in hidden::find_hidden_texts(fragment) {
+/// Finds instructions in comments, docstrings, alternative texts and similar hidden texts.
+fn check_hidden_texts(fragment: &TextFragment<'_>, found: &mut Vec<(Span, FindingDraft)>) {
+    for aside in hidden_text::find_hidden_texts(fragment) {
         let passages = passages_at(&aside.text, 0);
-        let weighed = passages.iter().filter_map(|passage| Some((weigh_aside(passage)?, passage)));
+        let weighed =
+            passages.iter().filter_map(|passage| Some((score_hidden_text(passage)?, passage)));
         let Some((weight, passage)) = weighed.max_by_key(|(weight, _)| *weight) else { continue };
         // Who documents a parameter does not speak to a model.
         if fragment.language != Language::Markdown && !passage.matches(&ADDRESSED) && weight < 8 {
@@ -271,7 +273,8 @@ fn aside(fragment: &TextFragment<'_>, found: &mut Vec<(Span, FindingDraft)>) {
         }
         // Data files hold texts for many purposes, such as prompts to test with; a comment in a
         // document has hardly another reader than the model.
-        let plain = passage.matches(&OVERRIDE) || passage.hides() && passage.matches(&ADDRESSED);
+        let plain =
+            passage.matches(&OVERRIDE_PHRASES) || passage.hides() && passage.matches(&ADDRESSED);
         let sure = plain
             && weight > 5
             && aside.what == "a comment"
@@ -279,14 +282,14 @@ fn aside(fragment: &TextFragment<'_>, found: &mut Vec<(Span, FindingDraft)>) {
         let draft = FindingDraft::new(
             if sure { Severity::Critical } else { Severity::High },
             if sure { Confidence::High } else { Confidence::Medium },
-            format!("{} gives the agent orders that readers do not see", aside.what),
+            format!("{} contains instructions for the agent that readers do not see", aside.what),
         );
         found.push((aside.span, draft));
     }
 }
 
-/// How much speaks for orders in a text that people do not see; enough, or nothing.
-fn weigh_aside(passage: &Passage<'_>) -> Option<u32> {
+/// Scores how likely a hidden text gives instructions; `None` if the score is too low.
+fn score_hidden_text(passage: &Passage<'_>) -> Option<u32> {
     if passage.warns() {
         return None;
     }
@@ -303,34 +306,39 @@ fn weigh_aside(passage: &Passage<'_>) -> Option<u32> {
         "transfer.sh",
     ];
     let addressed = passage.matches(&ADDRESSED);
-    let lies = passage.lies_at().is_some();
-    let orders = passage.matches(&OVERRIDE) || passage.hides() || passage.secrets() == 3 || lies;
-    let acts = passage.destination() > 0 || passage.poison() > 2 || passage.credential().is_some();
-    if !orders && !(addressed && (passage.matches(&CLAIMS) || acts)) {
+    let lies = passage.find_lie().is_some();
+    let orders =
+        passage.matches(&OVERRIDE_PHRASES) || passage.hides() || passage.secrets() == 3 || lies;
+    let actions =
+        passage.destination() > 0 || passage.poison() > 2 || passage.credential().is_some();
+    if !orders && !(addressed && (passage.matches(&AUTHORITY_CLAIMS) || actions)) {
         return None;
     }
     let mut weight = leak_score(passage);
-    weight += if passage.matches(&OVERRIDE) { 6 } else { 0 };
-    weight += if passage.matches(&CLAIMS) { 3 } else { 0 };
+    weight += if passage.matches(&OVERRIDE_PHRASES) { 6 } else { 0 };
+    weight += if passage.matches(&AUTHORITY_CLAIMS) { 3 } else { 0 };
     weight += if addressed { 2 } else { 0 };
     weight += u32::from(passage.matches(&FOLLOW));
     weight += if passage.hides() { 2 } else { 0 };
     weight += if passage.secrets() == 3 { 2 } else { 0 };
     weight += if command.iter().any(|part| passage.text.contains(part)) { 2 } else { 0 };
-    weight +=
-        if passage.hides() && PIPED.iter().any(|part| passage.text.contains(part)) { 2 } else { 0 };
+    weight += if passage.hides() && PIPED_TO_SHELL.iter().any(|part| passage.text.contains(part)) {
+        2
+    } else {
+        0
+    };
     weight += if passage.poison() > 2 { 2 } else { 0 };
     weight += if lies { 6 } else { 0 };
     // Nobody writes a comment to a model but for the model's sake.
-    let enough = if passage.matches(&DIRECT) { 4 } else { 6 };
+    let enough = if passage.matches(&SPEAKS_TO_MODEL) { 4 } else { 6 };
     (weight >= enough).then_some(weight)
 }
 
-/// What comes through the pipe is executed.
-const PIPED: [&str; 4] = ["| sh", "|sh", "| bash", "|bash"];
+/// Pipes into a shell.
+const PIPED_TO_SHELL: [&str; 4] = ["| sh", "|sh", "| bash", "|bash"];
 
-/// Words that speak to a model, and to nobody else.
-static DIRECT: LazyLock<Phrases> = LazyLock::new(|| {
+/// Phrases that address a model.
+static SPEAKS_TO_MODEL: LazyLock<Phrases> = LazyLock::new(|| {
     Phrases::new(&[
         "to|for|dear|hey|hello|attention ~2 ai|llm|llms|model|models|assistant|assistants|agent|agents|claude|copilot|ki|ia|asistente",
         "assistant|agent|model|llm|ai|ki|ia|asistente only|alone|operator|handling|reading|readers",
@@ -353,8 +361,8 @@ static ADDRESSED: LazyLock<Phrases> = LazyLock::new(|| {
     ])
 });
 
-/// Text behind a screen of blank lines or blanks.
-fn padding(fragment: &TextFragment<'_>, found: &mut Vec<(Span, FindingDraft)>) {
+/// Finds text after many blank lines or spaces.
+fn check_padding(fragment: &TextFragment<'_>, found: &mut Vec<(Span, FindingDraft)>) {
     let text: &str = &fragment.text;
     for gap in ["\n".repeat(40), " ".repeat(300)] {
         let Some(at) = memchr::memmem::find(text.as_bytes(), gap.as_bytes()) else { continue };
@@ -377,7 +385,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// Whoever has the host decides what the agent does, on every day anew, and no scan sees it.
+    /// The owner of the host controls what the agent does and can change it at any time, and no
+    /// scan sees it.
     ///
     /// ## Fix
     ///
@@ -434,13 +443,13 @@ static AGAIN: LazyLock<Phrases> = LazyLock::new(|| {
 });
 
 fn remote_instructions(context: &mut Context<'_>) {
-    context.each_piece(&REMOTE_INSTRUCTIONS, |fragment| {
+    context.for_each_fragment(&REMOTE_INSTRUCTIONS, |fragment| {
         let Some(prose) = fragment.prose() else { return Vec::new() };
         let mut found = Vec::new();
         let all = passages(&prose.text);
-        // The address may stand in the paragraph before.
+        // The address may be in the previous paragraph.
         let pairs = all.windows(2).filter_map(|pair| {
-            let unasked = pair[1].presses() || pair[1].hides();
+            let unasked = pair[1].demands_no_questions() || pair[1].hides();
             let follows = pair[0].destination() > 0 && unasked && pair[1].matches(&FOLLOW);
             follows.then(|| pair[0].with(&pair[1], &prose.text))?
         });
@@ -451,15 +460,15 @@ fn remote_instructions(context: &mut Context<'_>) {
             let remote = passage.links().iter().any(|(_, standing)| {
                 !matches!(standing, HostReputation::KnownVariable | HostReputation::Unknown)
             });
-            let remote = remote || passage.has_address();
+            let remote = remote || passage.has_mail_address();
             let mut weight = if remote { 2 } else { 0 };
             weight += u32::from(passage.matches(&FETCHES));
             weight += u32::from(passage.matches(&AGAIN) || passage.matches(&FETCH_AND_FOLLOW));
-            weight += if passage.hides() || passage.presses() { 2 } else { 0 };
-            let claims = passage.matches(&OVERRIDE) || passage.matches(&CLAIMS);
+            weight += if passage.hides() || passage.demands_no_questions() { 2 } else { 0 };
+            let claims = passage.matches(&OVERRIDE_PHRASES) || passage.matches(&AUTHORITY_CLAIMS);
             weight += if claims { 3 } else { 0 };
             if weight >= 4 && (remote || claims) {
-                let message = "the agent shall follow what somebody else says, who can change it";
+                let message = "the text tells the agent to follow remote instructions that can change at any time";
                 found.push((
                     passage.span,
                     FindingDraft::new(Severity::High, Confidence::Medium, message),
@@ -487,12 +496,12 @@ fn sentences(
     phrases: &Phrases,
     judge: impl Fn(&str, &str) -> Option<(Severity, String)>,
 ) {
-    context.each_piece(rule, |fragment| {
+    context.for_each_fragment(rule, |fragment| {
         let Some(prose) = fragment.prose() else { return Vec::new() };
         let (text, words) = (prose.text.as_str(), prose.words.as_slice());
         let mut found = Vec::new();
         for (_, from, to) in phrases.find(words) {
-            let span = extent(words, from, to);
+            let span = span_of_words(words, from, to);
             let said = span.slice(text).split_whitespace().collect::<Vec<_>>().join(" ");
             if span.slice(text).contains("\n\n") {
                 continue;
@@ -510,20 +519,23 @@ fn sentences(
     });
 }
 
-fn extent(words: &[Word], from: usize, to: usize) -> Span {
+fn span_of_words(words: &[Word], from: usize, to: usize) -> Span {
     let start = words.get(from).map_or(0, |word| word.span.start);
     Span::new(start, words.get(to.saturating_sub(1)).map_or(start, |word| word.span.end))
 }
 
-/// How far around a sentence quotation marks are looked for: a line can be a megabyte long.
-const NEAR: usize = 600;
+/// Maximum distance from a sentence to its quotation marks; a line can be a megabyte long.
+const MAX_QUOTE_DISTANCE: usize = 600;
 
-/// Whether a sentence is only talked about.
+/// Whether a sentence is quoted.
 fn is_quoted(fragment: &TextFragment<'_>, text: &str, span: Span) -> bool {
     if fragment.hidden_in.is_some() {
         return false;
     }
-    let near = Span::new(span.start.saturating_sub(NEAR), (span.end + NEAR).min(text.len()));
+    let near = Span::new(
+        span.start.saturating_sub(MAX_QUOTE_DISTANCE),
+        (span.end + MAX_QUOTE_DISTANCE).min(text.len()),
+    );
     let near = near_boundaries(text, near);
     let (before, rest) = (&text[near.start..span.start], &text[span.end..near.end]);
     let before = before.rsplit('\n').next().unwrap_or_default();
@@ -547,7 +559,7 @@ fn is_quoted(fragment: &TextFragment<'_>, text: &str, span: Span) -> bool {
     between || before.trim_start().starts_with('|') || (!begins && is_about_attacks(text, span))
 }
 
-/// Whether the sentences around speak of attacks, and not in the attacker's voice.
+/// Whether the surrounding sentences describe attacks instead of being one.
 fn is_about_attacks(text: &str, span: Span) -> bool {
     let near = near_boundaries(
         text,

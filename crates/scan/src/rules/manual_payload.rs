@@ -6,7 +6,7 @@ use crate::{
     Confidence, Severity,
     context::{Context, FindingDraft},
     fragment::{Language, TextFragment, fence_language},
-    hidden,
+    hidden_text,
     host::HostReputation,
     passage::{self, Passage, passages_at},
     phrase::Phrases,
@@ -19,9 +19,9 @@ rule! {
     ///
     /// ## Why
     ///
-    /// A "prerequisite" that is downloaded as an archive with a password, or pasted into a terminal
-    /// from a strange page, is how most harmful skills that were found deliver their payload: scanners
-    /// cannot look into it.
+    /// A "prerequisite" that is downloaded as an archive with a password, or pasted into a
+    /// terminal from an unknown page, is how most known malicious skills deliver their payload:
+    /// scanners cannot read it.
     ///
     /// ## Fix
     ///
@@ -92,7 +92,7 @@ static TRICK: LazyLock<Phrases> = LazyLock::new(|| {
     ])
 });
 
-/// How people are made to paste a command that they do not see.
+/// Phrases that make people paste a command that they do not see.
 static CLICK_FIX: LazyLock<Phrases> = LazyLock::new(|| {
     Phrases::new(&[
         "copy ~1 command|line|code|snippet ~3 terminal|powershell ~1 paste",
@@ -129,8 +129,8 @@ static STARTS: LazyLock<Phrases> = LazyLock::new(|| {
     ])
 });
 
-/// Files that are programs, or that programs are packed in.
-const PROGRAMS: [&str; 29] = [
+/// Extensions of programs and installers.
+const PROGRAM_EXTENSIONS: [&str; 29] = [
     ".xlsm",
     ".docm",
     ".pptm",
@@ -161,7 +161,7 @@ const PROGRAMS: [&str; 29] = [
     ".ps1",
     ".vbs",
 ];
-const ARCHIVES: [&str; 11] = [
+const ARCHIVE_EXTENSIONS: [&str; 11] = [
     ".zip",
     ".rar",
     ".7z",
@@ -175,8 +175,8 @@ const ARCHIVES: [&str; 11] = [
     ".whl",
 ];
 
-/// Where people leave files for each other.
-const SHARES: [&str; 14] = [
+/// File sharing services.
+const FILE_SHARING_HOSTS: [&str; 14] = [
     "mega.nz",
     "drive.google.com",
     "dropbox.com",
@@ -194,11 +194,11 @@ const SHARES: [&str; 14] = [
 ];
 
 fn manual_payload(context: &mut Context<'_>) {
-    context.each_piece(&MANUAL_PAYLOAD, |fragment| {
-        let Some(prose) = fragment.prose() else { return printed(fragment) };
-        let mut found = boxes(fragment);
-        for passage in sections(&prose.text) {
-            if let Some(draft) = payload(&passage) {
+    context.for_each_fragment(&MANUAL_PAYLOAD, |fragment| {
+        let Some(prose) = fragment.prose() else { return check_printed_texts(fragment) };
+        let mut found = check_message_boxes(fragment);
+        for passage in split_sections(&prose.text) {
+            if let Some(draft) = score_payload(&passage) {
                 found.push((passage.span, draft));
             }
         }
@@ -206,8 +206,8 @@ fn manual_payload(context: &mut Context<'_>) {
     });
 }
 
-/// Messages to the user that a document shows as they are to be printed.
-fn boxes(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
+/// Checks messages to the user in code blocks of a document.
+fn check_message_boxes(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
     let text: &str = &fragment.text;
     if fragment.language != Language::Markdown {
         return Vec::new();
@@ -222,13 +222,13 @@ fn boxes(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
     });
     let found = plain.filter_map(|fence| {
         let passage = Passage::new(fence.content.slice(text), fence.content.start);
-        Some((fence.content, payload(&passage)?))
+        Some((fence.content, score_payload(&passage)?))
     });
     found.collect()
 }
 
-/// A command that is put into the clipboard, for the user to paste.
-fn clipboard(fragment: &TextFragment<'_>) -> Option<(Span, FindingDraft)> {
+/// Finds a command that is copied to the clipboard for the user to paste.
+fn check_clipboard(fragment: &TextFragment<'_>) -> Option<(Span, FindingDraft)> {
     const CLIPBOARDS: [&str; 7] = [
         "pbcopy",
         "xclip",
@@ -250,29 +250,30 @@ fn clipboard(fragment: &TextFragment<'_>) -> Option<(Span, FindingDraft)> {
     })
 }
 
-/// What a script tells its user to do: texts between three quotes, and here-documents.
-fn printed(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
+/// Checks texts that a script prints: triple-quoted strings and here-documents.
+fn check_printed_texts(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
     if fragment.depth > 0 {
         return Vec::new();
     }
-    if let Some(found) = clipboard(fragment) {
+    if let Some(found) = check_clipboard(fragment) {
         return vec![found];
     }
     if !matches!(fragment.language, Language::Shell | Language::Python) {
         return Vec::new();
     }
-    let texts = hidden::find_hidden_texts(fragment)
+    let texts = hidden_text::find_hidden_texts(fragment)
         .into_iter()
         .filter(|text| text.what != "a comment" && !text.text.trim_start().starts_with('<'));
-    let found = texts.filter_map(|text| Some((text.span, payload(&Passage::new(&text.text, 0))?)));
+    let found =
+        texts.filter_map(|text| Some((text.span, score_payload(&Passage::new(&text.text, 0))?)));
     found.collect()
 }
 
-/// What speaks for a payload, at least.
-const PAYLOAD: u32 = 6;
+/// Minimum score of a passage that is reported.
+const MIN_PAYLOAD_SCORE: u32 = 6;
 
-/// How much speaks for a download by hand that nobody can look into.
-fn payload(passage: &Passage<'_>) -> Option<FindingDraft> {
+/// Scores whether a passage asks for a manual download that cannot be scanned.
+fn score_payload(passage: &Passage<'_>) -> Option<FindingDraft> {
     let lower = passage.text.to_lowercase();
     let has = |parts: &[&str]| parts.iter().any(|part| lower.contains(part));
     let links = passage.links();
@@ -285,20 +286,24 @@ fn payload(passage: &Passage<'_>) -> Option<FindingDraft> {
         && !passage.warns()
         && (!links.is_empty() || has(&["verif", "clipboard"]))
     {
-        let message = "the user shall paste a command that nobody sees";
+        let message = "the text tells the user to paste a command that is not shown";
         return Some(FindingDraft::new(Severity::High, Confidence::High, message));
     }
     let trick = passage.matches(&TRICK) || has(&["管理员身份", "误报", "白名单", "杀毒"]);
     let shady = links.iter().any(|(_, standing)| *standing == HostReputation::Shady);
     let fetches = has(&["download", "://", " get ", "fetch", "下载", "laden", "descargar"]);
-    let (program, archive) = (has(&PROGRAMS), has(&ARCHIVES) && fetches);
+    let (program, archive) = (has(&PROGRAM_EXTENSIONS), has(&ARCHIVE_EXTENSIONS) && fetches);
     let direct = strange().any(|(url, _)| {
-        PROGRAMS.iter().chain(&ARCHIVES).any(|end| url.to_lowercase().ends_with(end))
+        PROGRAM_EXTENSIONS
+            .iter()
+            .chain(&ARCHIVE_EXTENSIONS)
+            .any(|end| url.to_lowercase().ends_with(end))
     });
     let starts = passage.matches(&STARTS) || lower.contains("运行");
     let unlock = (passage.matches(&UNLOCK) || has(&["密码", "提取码"])) && archive;
     let visits = passage.matches(&VISIT);
-    let share = links.iter().any(|(url, _)| SHARES.iter().any(|share| url.contains(share)));
+    let share =
+        links.iter().any(|(url, _)| FILE_SHARING_HOSTS.iter().any(|share| url.contains(share)));
     let any =
         program || archive || direct || visits || share || shady || trick && has(&["download"]);
     let known =
@@ -319,7 +324,7 @@ fn payload(passage: &Passage<'_>) -> Option<FindingDraft> {
         (shady && lower.contains("sudo "), 2),
         (share, 2),
         (passage.matches(&FIRST) || lower.contains("必须"), 1),
-        (passage.hides() || passage.presses(), 1),
+        (passage.hides() || passage.demands_no_questions(), 1),
     ];
     let weight: u32 = weight.iter().filter(|(holds, _)| *holds).map(|(_, weight)| weight).sum();
     if unlock
@@ -328,25 +333,26 @@ fn payload(passage: &Passage<'_>) -> Option<FindingDraft> {
         && has(&["download", "://"])
         && (program || shady || passage.says(&["password"]))
     {
-        let message = "the user shall download an archive, unlock it and run what is inside";
+        let message =
+            "the text tells the user to download an archive, unlock it and run its content";
         return Some(FindingDraft::new(Severity::Critical, Confidence::High, message));
     }
     // A text about attacks names the same things; it needs more.
-    let enough = if passage.warns() { PAYLOAD + 2 } else { PAYLOAD };
+    let enough = if passage.warns() { MIN_PAYLOAD_SCORE + 2 } else { MIN_PAYLOAD_SCORE };
     (weight >= enough).then(|| {
         let message =
-            "the user shall download or paste something and run it before the skill works";
+            "the text tells the user to download or paste something and run it before the skill works";
         FindingDraft::new(Severity::High, Confidence::Medium, message)
     })
 }
 
-/// Short sections as one passage each, long ones by their paragraphs.
-fn sections(text: &str) -> Vec<Passage<'_>> {
-    const SHORT: usize = 1_000;
+/// Returns short sections as one passage each, and long ones by paragraph.
+fn split_sections(text: &str) -> Vec<Passage<'_>> {
+    const MAX_SHORT_SECTION_BYTES: usize = 1_000;
     let mut found = Vec::new();
-    let mut at = passage::header(text);
+    let mut at = passage::frontmatter_end(text);
     for part in text[at..].split("\n#") {
-        if part.len() < SHORT {
+        if part.len() < MAX_SHORT_SECTION_BYTES {
             found.push(Passage::new(part, at));
         } else {
             found.extend(passages_at(part, at));

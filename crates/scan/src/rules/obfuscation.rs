@@ -4,7 +4,7 @@ use savoir_skill::Span;
 
 use crate::{
     Confidence, Severity,
-    act::{Act, CodeOrigin},
+    action::{Action, CodeOrigin},
     context::{Context, FindingDraft, confidence_that_code_runs},
     decode,
     fragment::{Language, Role},
@@ -12,15 +12,15 @@ use crate::{
 };
 
 rule! {
-    /// Code is put together while it runs.
+    /// Code is assembled at run time.
     ///
     /// ## Why
     ///
-    /// What `eval` and `exec` are given cannot be read beforehand, by people or by scanners.
+    /// People and scanners cannot read beforehand what `eval` and `exec` will run.
     ///
     /// ## Fix
     ///
-    /// Call the function that is meant. Parse data with a parser.
+    /// Call the function directly. Parse data with a parser.
     ///
     /// ## Bad
     ///
@@ -38,9 +38,9 @@ rule! {
 }
 
 fn dynamic_code(context: &mut Context<'_>) {
-    context.each_act(&DYNAMIC_CODE, |fragment, act, _| {
+    context.for_each_action(&DYNAMIC_CODE, |fragment, action, _| {
         let severity = if fragment.hidden_in.is_some() { Severity::High } else { Severity::Medium };
-        (*act == Act::Executes(CodeOrigin::Computed)).then(|| {
+        (*action == Action::ExecutesCode(CodeOrigin::Computed)).then(|| {
             FindingDraft::new(
                 severity,
                 confidence_that_code_runs(fragment),
@@ -51,12 +51,12 @@ fn dynamic_code(context: &mut Context<'_>) {
 }
 
 rule! {
-    /// The code is written so that nobody can read it.
+    /// The code is obfuscated.
     ///
     /// ## Why
     ///
-    /// Functions that are looked up by names in pieces, names like `_0x3fa2`, and long runs of noise
-    /// have one purpose: that a reader does not see what happens.
+    /// Function names that are assembled from pieces, names like `_0x3fa2`, and long encoded
+    /// strings have one purpose: to hide from readers what the code does.
     ///
     /// ## Fix
     ///
@@ -78,17 +78,17 @@ rule! {
     OBFUSCATION = "obfuscation", High, run obfuscation
 }
 
-/// Longest line of a program that a person wrote.
-const LONG_LINE: usize = 5_000;
+/// Maximum line length of a program that a person wrote.
+const MAX_LINE_BYTES: usize = 5_000;
 
 fn obfuscation(context: &mut Context<'_>) {
-    context.each_act(&OBFUSCATION, |fragment, act, _| {
-        let Act::Obscures(how) = act else { return None };
+    context.for_each_action(&OBFUSCATION, |fragment, action, _| {
+        let Action::Obfuscates(how) = action else { return None };
         let confidence =
             if fragment.is_shown_in_document { Confidence::Low } else { Confidence::Medium };
         Some(FindingDraft::new(Severity::High, confidence, *how))
     });
-    context.each_piece(&OBFUSCATION, |fragment| {
+    context.for_each_fragment(&OBFUSCATION, |fragment| {
         let code =
             matches!(fragment.language, Language::Python | Language::JavaScript | Language::Shell);
         if !code || fragment.is_shown_in_document || fragment.role != Role::Script {
@@ -107,7 +107,7 @@ fn obfuscation(context: &mut Context<'_>) {
         }
         let mut at = 0;
         for line in fragment.text.split_inclusive('\n') {
-            if line.len() > LONG_LINE && decode::entropy(line.as_bytes()) > 5.7 {
+            if line.len() > MAX_LINE_BYTES && decode::entropy(line.as_bytes()) > 5.7 {
                 let draft = FindingDraft::new(
                     Severity::High,
                     Confidence::Medium,

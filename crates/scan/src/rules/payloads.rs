@@ -2,7 +2,7 @@
 
 use crate::{
     Confidence, Severity,
-    act::{Act, CodeOrigin},
+    action::{Action, CodeOrigin},
     context::{Context, FindingDraft, confidence_that_code_runs},
     fragment::{Role, TextFragment},
     host::{HostReputation, reputation},
@@ -14,8 +14,9 @@ rule! {
     ///
     /// ## Why
     ///
-    /// Nobody has read what runs, and it can be another thing tomorrow. Most harmful skills that were
-    /// found in the wild carry no payload: they fetch it, often from a bare address or a paste site.
+    /// The code was not reviewed, and it can change at any time. Most malicious skills found in
+    /// the wild do not contain their payload: they download it, often from an IP address or a
+    /// paste site.
     ///
     /// ## Fix
     ///
@@ -36,24 +37,26 @@ rule! {
 }
 
 fn download_and_execute(context: &mut Context<'_>) {
-    context.each_act(&DOWNLOAD_AND_EXECUTE, |fragment, act, _| {
-        let Act::Executes(CodeOrigin::Fetched(url)) = act else { return None };
-        let place = crate::host::host(url)
+    context.for_each_action(&DOWNLOAD_AND_EXECUTE, |fragment, action, _| {
+        let Action::ExecutesCode(CodeOrigin::Fetched(url)) = action else { return None };
+        let place = crate::host::host_of_url(url)
             .map_or_else(|| "somewhere".to_owned(), |host| format!("`{host}`"));
         let message = format!("code from {place} is executed without anyone having read it");
         let (severity, confidence) = match reputation(url) {
             HostReputation::Local => return None,
             HostReputation::KnownVariable => (Severity::Low, Confidence::High),
             HostReputation::Shady => (Severity::Critical, confidence_that_code_runs(fragment)),
-            HostReputation::Unknown => (unseen(fragment, Severity::Medium), Confidence::Medium),
+            HostReputation::Unknown => {
+                (severity_if_hidden(fragment, Severity::Medium), Confidence::Medium)
+            }
             HostReputation::Named => (Severity::High, Confidence::Medium),
         };
         Some(FindingDraft::new(severity, confidence, message))
     });
 }
 
-/// What nobody sees is worse.
-fn unseen(fragment: &TextFragment<'_>, shown: Severity) -> Severity {
+/// Raises the severity for hidden code.
+fn severity_if_hidden(fragment: &TextFragment<'_>, shown: Severity) -> Severity {
     let script = fragment.role == Role::Script && !fragment.is_shown_in_document;
     if fragment.hidden_in.is_some() || script { Severity::High } else { shown }
 }
@@ -63,12 +66,12 @@ rule! {
     ///
     /// ## Why
     ///
-    /// Encoding hides from readers what will run, and serves no other purpose. What is inside is
-    /// scanned as well, and reported at the same place.
+    /// Encoding code only hides from readers what will run. The decoded text is scanned as well,
+    /// and its findings are reported at the same position.
     ///
     /// ## Fix
     ///
-    /// Write the code out.
+    /// Write the code in plain text.
     ///
     /// ## Bad
     ///
@@ -87,23 +90,23 @@ rule! {
 }
 
 fn decode_and_execute(context: &mut Context<'_>) {
-    context.each_act(&DECODE_AND_EXECUTE, |fragment, act, _| {
-        (*act == Act::Executes(CodeOrigin::Decoded)).then(|| {
+    context.for_each_action(&DECODE_AND_EXECUTE, |fragment, action, _| {
+        (*action == Action::ExecutesCode(CodeOrigin::Decoded)).then(|| {
             FindingDraft::new(
                 Severity::Critical,
                 confidence_that_code_runs(fragment),
-                "an encoded text is executed, so that readers do not see what runs",
+                "encoded text is executed, so readers do not see what runs",
             )
         })
     });
 }
 
 rule! {
-    /// A shell is handed to a remote host.
+    /// The code gives a remote host a shell on this machine.
     ///
     /// ## Why
     ///
-    /// Whoever is at the other end commands the machine.
+    /// The remote host can then run any command on the machine.
     ///
     /// ## Fix
     ///
@@ -124,20 +127,20 @@ rule! {
 }
 
 fn reverse_shell(context: &mut Context<'_>) {
-    context.each_act(&REVERSE_SHELL, |fragment, act, _| {
+    context.for_each_action(&REVERSE_SHELL, |fragment, action, _| {
         let confidence = if fragment.is_shown_in_document && fragment.hidden_in.is_none() {
             Confidence::Medium
         } else {
             confidence_that_code_runs(fragment)
         };
-        if let Act::Opens(what) = act {
+        if let Action::OpensRemoteAccess(what) = action {
             return Some(FindingDraft::new(
                 Severity::High,
                 confidence_that_code_runs(fragment),
                 format!("it opens {what}"),
             ));
         }
-        (*act == Act::ReverseShell).then(|| {
+        (*action == Action::ReverseShell).then(|| {
             FindingDraft::new(
                 Severity::Critical,
                 confidence,
@@ -156,7 +159,7 @@ rule! {
     ///
     /// ## Fix
     ///
-    /// Delete what the skill made itself, by its name.
+    /// Delete only files that the skill created, by name.
     ///
     /// ## Bad
     ///
@@ -173,8 +176,8 @@ rule! {
 }
 
 fn destructive_command(context: &mut Context<'_>) {
-    context.each_act(&DESTRUCTIVE_COMMAND, |fragment, act, _| {
-        let Act::Deletes(what) = act else { return None };
+    context.for_each_action(&DESTRUCTIVE_COMMAND, |fragment, action, _| {
+        let Action::DestroysData(what) = action else { return None };
         let what =
             if what.contains(' ') { what.clone() } else { format!("everything below `{what}`") };
         let shown = fragment.is_shown_in_document && fragment.role != Role::Instructions;
@@ -188,11 +191,11 @@ fn destructive_command(context: &mut Context<'_>) {
 }
 
 rule! {
-    /// It digs for coins.
+    /// The code mines cryptocurrency.
     ///
     /// ## Why
     ///
-    /// It spends the machine of the user for somebody else.
+    /// It uses the user's machine to earn money for someone else.
     ///
     /// ## Fix
     ///
@@ -213,13 +216,13 @@ rule! {
 }
 
 fn coin_mining(context: &mut Context<'_>) {
-    context.each_act(&COIN_MINING, |fragment, act, _| {
+    context.for_each_action(&COIN_MINING, |fragment, action, _| {
         let confidence = if fragment.is_shown_in_document {
             Confidence::Medium
         } else {
             confidence_that_code_runs(fragment)
         };
-        (*act == Act::Mines)
+        (*action == Action::MinesCryptocurrency)
             .then(|| FindingDraft::new(Severity::Critical, confidence, "it digs for coins"))
     });
 }

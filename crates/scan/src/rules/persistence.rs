@@ -4,7 +4,7 @@ use savoir_skill::Span;
 
 use crate::{
     Confidence, Severity,
-    act::{AGENT_PROMPTS, Act, CLOUD_AUDIT_LOG, CLOUD_BACKUPS, CLOUD_KEYS, CLOUD_MONITORING},
+    action::{AGENT_PROMPTS, Action, CLOUD_AUDIT_LOG, CLOUD_BACKUPS, CLOUD_KEYS, CLOUD_MONITORING},
     context::{Context, FindingDraft, confidence_that_code_runs},
     fragment::{Role, TextFragment},
     rule::rule,
@@ -12,16 +12,16 @@ use crate::{
 };
 
 rule! {
-    /// Something is set up to start again later.
+    /// The code sets up a program to start again later.
     ///
     /// ## Why
     ///
-    /// A cron job, a launch agent, a service, a line in the shell's start-up file, a key for logging
-    /// in: they outlive the skill, and nobody is asked when they run.
+    /// A cron job, a launch agent, a service, a line in the shell's start-up file or an SSH login
+    /// key stays active after the skill is removed, and runs without asking the user.
     ///
     /// ## Fix
     ///
-    /// Do the work when the skill is used. If it must be scheduled, tell the user how, and let them.
+    /// Do the work when the skill is used. If it must be scheduled, tell the user how to do it.
     ///
     /// ## Bad
     ///
@@ -38,11 +38,11 @@ rule! {
 }
 
 fn persistence(context: &mut Context<'_>) {
-    context.each_act(&PERSISTENCE, |fragment, act, _| {
-        let (what, harmless) = match act {
-            Act::Persists(what) => (*what, false),
-            Act::Writes { path, text } => {
-                (sensitive_path::autostart_entry(path)?, is_harmless(text))
+    context.for_each_action(&PERSISTENCE, |fragment, action, _| {
+        let (what, harmless) = match action {
+            Action::Persists(what) => (*what, false),
+            Action::WritesFile { path, text } => {
+                (sensitive_path::autostart_entry(path)?, is_installer_line(text))
             }
             _ => return None,
         };
@@ -59,12 +59,12 @@ fn persistence(context: &mut Context<'_>) {
             format!("it sets up {what}"),
         ))
     });
-    context.each_piece(&PERSISTENCE, login_keys);
-    context.each_piece(&PERSISTENCE, editor_tasks);
+    context.for_each_fragment(&PERSISTENCE, find_login_keys);
+    context.for_each_fragment(&PERSISTENCE, find_editor_tasks);
 }
 
-/// A key that somebody else logs in with.
-fn login_keys(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
+/// Finds SSH keys that are added for logging in.
+fn find_login_keys(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
     let text: &str = &fragment.text;
     let key = ["ssh-ed25519 AAAA", "ssh-rsa AAAA", "ecdsa-sha2-nistp256 AAAA"];
     let at = key.iter().find_map(|key| text.find(key)).filter(|_| text.contains("authorized_key"));
@@ -75,8 +75,8 @@ fn login_keys(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
     at.filter(|_| fragment.depth == 0).map(draft).into_iter().collect()
 }
 
-/// Tasks that an editor starts as soon as a folder is opened.
-fn editor_tasks(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
+/// Finds editor tasks that start when a folder is opened.
+fn find_editor_tasks(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
     let text: &str = &fragment.text;
     let runs = ["fetch(", "curl ", "wget ", "node -e", "python -c", "python3 -c", "base64", "http"];
     let at = text.find("\"folderOpen\"").filter(|_| {
@@ -91,8 +91,8 @@ fn editor_tasks(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
     at.map(draft).into_iter().collect()
 }
 
-/// What installers write into the shell's start-up file.
-fn is_harmless(text: &str) -> bool {
+/// Whether a text is what installers usually add to the shell's start-up file.
+fn is_installer_line(text: &str) -> bool {
     let text = text.trim();
     let plain = ["export ", "alias ", "source ", "eval \"$(", "PATH=", ". "]
         .iter()
@@ -107,12 +107,13 @@ rule! {
     ///
     /// ## Why
     ///
-    /// The quarantine of downloaded files, Gatekeeper, Defender, SELinux and the firewall stand
-    /// between an unknown program and the machine. Removing them is the last step before running one.
+    /// The quarantine of downloaded files, Gatekeeper, Defender, SELinux and the firewall protect
+    /// the machine against unknown programs. Attackers disable them before they run such a
+    /// program.
     ///
     /// ## Fix
     ///
-    /// Leave them on. Use programs that are signed.
+    /// Leave the protections on. Use signed programs.
     ///
     /// ## Bad
     ///
@@ -131,11 +132,13 @@ rule! {
 fn protection_disabled(context: &mut Context<'_>) {
     // One of them is a step of cleaning up; several leave an account without anything.
     let cloud = [CLOUD_AUDIT_LOG, CLOUD_MONITORING, CLOUD_BACKUPS, CLOUD_KEYS];
-    let acts = || context.fragments.iter().flat_map(|analyzed| &analyzed.acts.located);
-    let gone =
-        cloud.iter().filter(|what| acts().any(|seen| seen.act == Act::Unprotects(what))).count();
-    context.each_act(&PROTECTION_DISABLED, |fragment, act, _| {
-        let Act::Unprotects(what) = act else { return None };
+    let actions = || context.fragments.iter().flat_map(|analyzed| &analyzed.actions.located);
+    let gone = cloud
+        .iter()
+        .filter(|what| actions().any(|seen| seen.action == Action::DisablesProtection(what)))
+        .count();
+    context.for_each_action(&PROTECTION_DISABLED, |fragment, action, _| {
+        let Action::DisablesProtection(what) = action else { return None };
         if cloud.contains(what) && gone > 2 {
             let message = format!("it switches off {what}, and more of that kind");
             return Some(FindingDraft::new(Severity::High, Confidence::Medium, message));

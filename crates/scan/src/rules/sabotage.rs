@@ -11,16 +11,16 @@ use crate::{
 };
 
 rule! {
-    /// The text tells the agent to destroy data or to weaken protections, unasked.
+    /// The text tells the agent to destroy data or weaken protections without asking the user.
     ///
     /// ## Why
     ///
-    /// Backups, logs, branches, accounts and checks of certificates are what is missed when something
-    /// goes wrong. A skill that removes them asks first and says so.
+    /// Backups, logs, branches, accounts and certificate checks are needed when something goes
+    /// wrong. A skill must ask the user before it removes them.
     ///
     /// ## Fix
     ///
-    /// Let the agent ask the user, name what is removed, and keep the protection.
+    /// Let the agent ask the user first, say what is removed, and leave protections on.
     ///
     /// ## Bad
     ///
@@ -46,7 +46,7 @@ static DESTROYS: LazyLock<Phrases> = LazyLock::new(|| {
     ])
 });
 
-static FOR_GOOD: LazyLock<Phrases> = LazyLock::new(|| {
+static PERMANENTLY: LazyLock<Phrases> = LazyLock::new(|| {
     Phrases::new(&[
         "for good",
         "permanently|irrevocably|irreversibly|forever|unrecoverable",
@@ -58,8 +58,8 @@ static FOR_GOOD: LazyLock<Phrases> = LazyLock::new(|| {
     ])
 });
 
-/// What makes harm wait for its moment.
-static TRIGGER: LazyLock<Phrases> = LazyLock::new(|| {
+/// Conditions that delay the harm.
+static DELAYED_TRIGGER: LazyLock<Phrases> = LazyLock::new(|| {
     Phrases::new(&[
         "as soon as",
         "from|after ~1 run|use|start|session|week|month|login ~2 on|onwards|onward",
@@ -71,8 +71,8 @@ static TRIGGER: LazyLock<Phrases> = LazyLock::new(|| {
     ])
 });
 
-/// What a skill has no reason to switch on or off in somebody's project.
-const WEAKENINGS: [&str; 22] = [
+/// Settings that a skill has no reason to change in a project.
+const WEAKENED_SETTINGS: [&str; 22] = [
     "badcertificatecallback",
     "usescleartexttraffic",
     "verify=false",
@@ -98,34 +98,35 @@ const WEAKENINGS: [&str; 22] = [
 ];
 
 fn destructive_instructions(context: &mut Context<'_>) {
-    context.each_piece(&DESTRUCTIVE_INSTRUCTIONS, |fragment| {
+    context.for_each_fragment(&DESTRUCTIVE_INSTRUCTIONS, |fragment| {
         let Some(prose) = fragment.prose() else { return Vec::new() };
         let all = passages(&prose.text);
         let draft = |message| FindingDraft::new(Severity::High, Confidence::Medium, message);
-        let found = all.iter().filter_map(|one| Some((one.span, draft(harm(one)?))));
+        let found = all.iter().filter_map(|one| Some((one.span, draft(find_harm(one)?))));
         found.collect()
     });
 }
 
-fn harm(passage: &Passage<'_>) -> Option<&'static str> {
+fn find_harm(passage: &Passage<'_>) -> Option<&'static str> {
     if passage.warns() {
         return None;
     }
-    let unasked = passage.presses() || passage.hides() || passage.dismisses();
+    let unasked =
+        passage.demands_no_questions() || passage.hides() || passage.says_to_ignore_response();
     let lower = passage.text.to_lowercase();
-    let weakenings = WEAKENINGS.iter().filter(|one| lower.contains(*one)).count();
-    if weakenings > 0 && passage.hides() || weakenings > 2 && passage.presses() {
-        return Some("protections are taken away");
+    let weakenings = WEAKENED_SETTINGS.iter().filter(|one| lower.contains(*one)).count();
+    if weakenings > 0 && passage.hides() || weakenings > 2 && passage.demands_no_questions() {
+        return Some("protections are removed");
     }
     let weight = [
         (passage.wants(&DESTROYS), 3),
-        (passage.matches(&FOR_GOOD), 1),
-        (passage.matches(&TRIGGER), 1),
+        (passage.matches(&PERMANENTLY), 1),
+        (passage.matches(&DELAYED_TRIGGER), 1),
         (unasked, 1),
         (passage.hides(), 1),
     ];
     let weight: u32 = weight.iter().filter(|(holds, _)| *holds).map(|(_, weight)| weight).sum();
-    let triggered = passage.matches(&TRIGGER) || unasked;
-    (passage.wants(&DESTROYS) && triggered && weight >= 5 && !passage.is_asking())
+    let triggered = passage.matches(&DELAYED_TRIGGER) || unasked;
+    (passage.wants(&DESTROYS) && triggered && weight >= 5 && !passage.asks_for_consent())
         .then_some("things are destroyed without a question")
 }

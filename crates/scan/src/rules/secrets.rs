@@ -13,16 +13,16 @@ use crate::{
 };
 
 rule! {
-    /// The skill carries a key or a token.
+    /// The skill contains a key or a token.
     ///
     /// ## Why
     ///
-    /// Whoever gets the skill gets the secret. If it is not the publisher's own, it is where stolen
-    /// data goes.
+    /// Everyone who gets the skill gets the secret. If it does not belong to the publisher, stolen
+    /// data may be sent with it.
     ///
     /// ## Fix
     ///
-    /// Revoke the secret, and read it from a variable of the environment.
+    /// Revoke the secret, and read the new one from an environment variable.
     ///
     /// ## Bad
     ///
@@ -38,8 +38,8 @@ rule! {
     EMBEDDED_SECRET = "embedded-secret", High, run embedded_secret
 }
 
-/// Beginnings of secrets, what they are, and how many characters follow at least.
-const FORMS: [(&str, &str, usize); 21] = [
+/// Prefixes of secrets, their descriptions, and the minimum number of characters after the prefix.
+const SECRET_FORMATS: [(&str, &str, usize); 21] = [
     ("AKIA", "an AWS access key", 16),
     ("ASIA", "an AWS access key", 16),
     ("ghp_", "a GitHub token", 36),
@@ -63,8 +63,8 @@ const FORMS: [(&str, &str, usize); 21] = [
     ("sav_", "a token of a Savoir server", 43),
 ];
 
-/// Words of examples.
-const EXAMPLES: [&str; 14] = [
+/// Words that mark examples.
+const EXAMPLE_WORDS: [&str; 14] = [
     "example",
     "xxxx",
     "your",
@@ -82,7 +82,7 @@ const EXAMPLES: [&str; 14] = [
 ];
 
 fn embedded_secret(context: &mut Context<'_>) {
-    context.each_piece(&EMBEDDED_SECRET, |fragment| {
+    context.for_each_fragment(&EMBEDDED_SECRET, |fragment| {
         if fragment.depth > 0 && fragment.hidden_in.is_none() {
             return Vec::new();
         }
@@ -90,7 +90,7 @@ fn embedded_secret(context: &mut Context<'_>) {
         let severity =
             if fragment.role == Role::Document { Severity::Medium } else { Severity::High };
         let mut found = Vec::new();
-        for (start, what, least) in FORMS {
+        for (start, what, least) in SECRET_FORMATS {
             for at in memchr::memmem::find_iter(text.as_bytes(), start) {
                 let edge = text[..at]
                     .chars()
@@ -104,14 +104,14 @@ fn embedded_secret(context: &mut Context<'_>) {
                 };
                 let tail: String =
                     text[at + start.len()..].chars().take_while(|c| is_tail(*c)).collect();
-                if edge && tail.len() >= least && tail.len() < least + 220 && is_real(&tail) {
+                if edge && tail.len() >= least && tail.len() < least + 220 && is_random(&tail) {
                     let span = Span::new(at, at + start.len() + 4);
                     found.push((
                         span,
                         FindingDraft::new(
                             severity,
                             Confidence::High,
-                            format!("it has what looks like {what}"),
+                            format!("it contains what looks like {what}"),
                         ),
                     ));
                 }
@@ -125,14 +125,14 @@ fn embedded_secret(context: &mut Context<'_>) {
             // What a scanner looks for is not what it found: `-----BEGIN (RSA )?PRIVATE KEY-----`.
             let pattern = text[at + 16..].starts_with(['|', '"', '\'', '/', ')', '`'])
                 && !text[at + 16..].starts_with("\\n");
-            if begins && !pattern && body.len() > 200 && is_real(&body) {
+            if begins && !pattern && body.len() > 200 && is_random(&body) {
                 found.push((
                     Span::new(at, at + 16),
                     FindingDraft::new(Severity::High, Confidence::High, "it has a private key"),
                 ));
             }
         }
-        if let Some(span) = signing_key(&fragment.path, text) {
+        if let Some(span) = find_signing_key(&fragment.path, text) {
             let message = "it is the secret half of a key that signs skills";
             found.push((span, FindingDraft::new(Severity::High, Confidence::High, message)));
         }
@@ -140,16 +140,16 @@ fn embedded_secret(context: &mut Context<'_>) {
     });
 }
 
-/// Where the key begins in a file that `savoir keys` wrote: 32 bytes in Base64, on a line of their own.
-fn signing_key(path: &str, text: &str) -> Option<Span> {
+/// Finds the key in a file that `savoir keys` wrote: 32 bytes in Base64, on a line of their own.
+fn find_signing_key(path: &str, text: &str) -> Option<Span> {
     let line = text.trim();
     let bytes = (extension(path) == "key").then(|| STANDARD.decode(line).ok()).flatten()?;
     let at = text.len() - text.trim_start().len();
-    (bytes.len() == 32 && is_real(line)).then(|| Span::new(at, at + 4))
+    (bytes.len() == 32 && is_random(line)).then(|| Span::new(at, at + 4))
 }
 
-/// Whether it is as random as a real one.
-fn is_real(tail: &str) -> bool {
+/// Whether a text is as random as a real secret.
+fn is_random(tail: &str) -> bool {
     let lower = tail.to_lowercase();
-    !EXAMPLES.iter().any(|word| lower.contains(word)) && decode::entropy(tail.as_bytes()) > 3.3
+    !EXAMPLE_WORDS.iter().any(|word| lower.contains(word)) && decode::entropy(tail.as_bytes()) > 3.3
 }

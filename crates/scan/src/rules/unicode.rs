@@ -10,16 +10,16 @@ use crate::{
 };
 
 rule! {
-    /// The text holds words that cannot be seen.
+    /// The text contains invisible words.
     ///
     /// ## Why
     ///
-    /// Tag characters and long runs of characters without width spell sentences that models read and
-    /// people do not.
+    /// Tag characters and long runs of zero-width characters can spell sentences that models read
+    /// and people do not see.
     ///
     /// ## Fix
     ///
-    /// Remove the characters. What shall be said can be written.
+    /// Remove the characters, and write the text visibly.
     ///
     /// ## Bad
     ///
@@ -36,19 +36,19 @@ rule! {
 }
 
 fn hidden_text(context: &mut Context<'_>) {
-    context.each_piece(&HIDDEN_TEXT, |fragment| {
+    context.for_each_fragment(&HIDDEN_TEXT, |fragment| {
         if fragment.text.is_ascii() || fragment.depth > 0 && fragment.hidden_in.is_none() {
             return Vec::new();
         }
-        let mut found = runs(fragment);
-        found.extend(interleaved(fragment));
+        let mut found = find_invisible_runs(fragment);
+        found.extend(find_interleaved(fragment));
         found
     });
 }
 
-/// A word with characters without width between its letters: no reader finds it by searching.
-fn interleaved(fragment: &TextFragment<'_>) -> Option<(Span, FindingDraft)> {
-    const MANY: usize = 12;
+/// Finds a word with zero-width characters between its letters, which a search does not find.
+fn find_interleaved(fragment: &TextFragment<'_>) -> Option<(Span, FindingDraft)> {
+    const MIN_INTERLEAVED: usize = 12;
     let (mut count, mut start, mut blank_before) = (0, 0, false);
     for (at, c) in fragment.text.char_indices() {
         let blank = matches!(c, '\u{200b}' | '\u{2060}' | '\u{feff}' | '\u{ad}');
@@ -64,8 +64,8 @@ fn interleaved(fragment: &TextFragment<'_>) -> Option<(Span, FindingDraft)> {
             (false, false) => count = 0,
         }
         blank_before = blank;
-        if count >= MANY {
-            let message = "characters without width stand between the letters of a text";
+        if count >= MIN_INTERLEAVED {
+            let message = "there are zero-width characters between the letters of a text";
             let draft = FindingDraft::new(Severity::High, Confidence::High, message);
             return Some((Span::new(start, at + c.len_utf8()), draft));
         }
@@ -73,11 +73,11 @@ fn interleaved(fragment: &TextFragment<'_>) -> Option<(Span, FindingDraft)> {
     None
 }
 
-/// Runs of characters that cannot be seen.
-fn runs(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
+/// Finds runs of invisible characters.
+fn find_invisible_runs(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
     let mut found = Vec::new();
-    let mut tags = Run::default();
-    let mut blanks = Run::default();
+    let mut tags = InvisibleRun::default();
+    let mut blanks = InvisibleRun::default();
     for (at, c) in fragment.text.char_indices() {
         let tag = matches!(u32::from(c), 0xe0001..=0xe007f | 0xe0100..=0xe01ef);
         let blank = matches!(c, '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{180e}' | '\u{3164}');
@@ -105,13 +105,12 @@ fn runs(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
         if let Some((span, text)) = blanks.ended.take() {
             let count = text.chars().count();
             if count >= 16 {
-                let message = format!(
-                    "{count} characters without width stand in a row, enough to spell something"
-                );
+                let message =
+                    format!("{count} zero-width characters in a row, enough to hide a message");
                 found
                     .push((span, FindingDraft::new(Severity::Critical, Confidence::High, message)));
             } else if count >= 4 {
-                let message = format!("{count} characters without width stand in a row");
+                let message = format!("{count} zero-width characters in a row");
                 found
                     .push((span, FindingDraft::new(Severity::Medium, Confidence::Medium, message)));
             }
@@ -121,13 +120,13 @@ fn runs(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
 }
 
 #[derive(Default)]
-struct Run {
+struct InvisibleRun {
     start: usize,
     text: String,
     ended: Option<(Span, String)>,
 }
 
-impl Run {
+impl InvisibleRun {
     fn step(&mut self, inside: bool, at: usize, c: char) {
         if inside {
             if self.text.is_empty() {
@@ -147,11 +146,12 @@ fn is_flag(text: &str, tags: &str, at: usize) -> bool {
 }
 
 rule! {
-    /// Characters turn the direction of the text around.
+    /// The text has characters that change the direction of writing.
     ///
     /// ## Why
     ///
-    /// What is shown is not what is there: a comment can look like code, and code like a comment.
+    /// The displayed text differs from the real one: a comment can look like code, and code like a
+    /// comment.
     ///
     /// ## Fix
     ///
@@ -172,7 +172,7 @@ rule! {
 }
 
 fn bidi_override(context: &mut Context<'_>) {
-    context.each_piece(&BIDI_OVERRIDE, |fragment| {
+    context.for_each_fragment(&BIDI_OVERRIDE, |fragment| {
         if fragment.text.is_ascii() || fragment.depth > 0 && fragment.hidden_in.is_none() {
             return Vec::new();
         }

@@ -1,9 +1,9 @@
 //! Cloud commands that switch off protections or destroy data.
 
-use crate::act::{CLOUD_AUDIT_LOG, CLOUD_BACKUPS, CLOUD_KEYS, CLOUD_MONITORING};
+use crate::action::{CLOUD_AUDIT_LOG, CLOUD_BACKUPS, CLOUD_KEYS, CLOUD_MONITORING};
 
 /// AWS commands that switch off monitoring of an account.
-const AWS_GUARDS: [&str; 13] = [
+const AWS_MONITORING_COMMANDS: [&str; 13] = [
     "delete-detector",
     "stop-monitoring-members",
     "disassociate-from-master-account",
@@ -20,7 +20,7 @@ const AWS_GUARDS: [&str; 13] = [
 ];
 
 /// Returns the protection that a command removes from a cloud account or a cluster.
-pub(super) fn takes_away(name: &str, texts: &[&str]) -> Option<&'static str> {
+pub(super) fn removed_cloud_protection(name: &str, texts: &[&str]) -> Option<&'static str> {
     let has = |word: &str| texts.contains(&word);
     let any = |part: &str| texts.iter().any(|text| text.contains(part));
     let after =
@@ -35,7 +35,7 @@ pub(super) fn takes_away(name: &str, texts: &[&str]) -> Option<&'static str> {
             Some(CLOUD_AUDIT_LOG)
         }
         "aws" if has("delete-log-group") || has("put-event-selectors") => Some(CLOUD_AUDIT_LOG),
-        "aws" if AWS_GUARDS.iter().any(|verb| has(verb)) => Some(CLOUD_MONITORING),
+        "aws" if AWS_MONITORING_COMMANDS.iter().any(|verb| has(verb)) => Some(CLOUD_MONITORING),
         "aws" if has("inspector2") && has("disable") => Some(CLOUD_MONITORING),
         "aws"
             if after("--backup-retention-period") == Some("0")
@@ -98,10 +98,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_taken_away() {
+    fn removed_cloud_protections_are_found() {
         let what = |command: &str| {
             let words: Vec<&str> = command.split(' ').collect();
-            takes_away(words[0], &words[1..])
+            removed_cloud_protection(words[0], &words[1..])
         };
         assert_eq!(what("aws cloudtrail stop-logging --name x"), Some(CLOUD_AUDIT_LOG));
         assert_eq!(

@@ -2,8 +2,8 @@
 
 use std::{collections::HashMap, rc::Rc};
 
-use super::{expansion::KnownVariable, functions::Function};
-use crate::act::Taint;
+use super::{expansion::KnownVariable, functions::ShellFunction};
+use crate::action::Taint;
 
 const MAX_VARIABLES: usize = 4096;
 
@@ -14,7 +14,7 @@ pub(crate) struct CrossFileShellState {
     pub(super) known: HashMap<String, KnownVariable>,
     /// Taint of variables with sensitive contents.
     pub(super) variables: HashMap<String, Taint>,
-    pub(super) functions: HashMap<Rc<str>, Function>,
+    pub(super) functions: HashMap<Rc<str>, ShellFunction>,
 }
 
 impl CrossFileShellState {

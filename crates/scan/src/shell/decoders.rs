@@ -3,13 +3,13 @@
 use super::tokens::Word;
 
 /// Maximum length of an alphabet that is examined.
-const MAX_BYTES: usize = 512;
+const MAX_ALPHABET_BYTES: usize = 512;
 
 /// Minimum number of letters that an alphabet must replace to count as encoding.
-const MIN_COUNT: usize = 8;
+const MIN_REPLACED_LETTERS: usize = 8;
 
 /// Decoding functions of other languages, as used in one-liners.
-const CALLS: [&str; 14] = [
+const DECODING_CALLS: [&str; 14] = [
     "b64decode",
     "b32decode",
     "fromhex",
@@ -50,7 +50,7 @@ pub(super) fn is_decoder(name: &str, arguments: &[Word]) -> bool {
             });
             code.is_some_and(|pair| {
                 let code = pair[1].text.as_str();
-                CALLS.iter().any(|call| code.contains(call))
+                DECODING_CALLS.iter().any(|call| code.contains(call))
                     || name == "perl" && (code.contains("chr(") || code.contains("pack("))
             })
         }
@@ -59,7 +59,7 @@ pub(super) fn is_decoder(name: &str, arguments: &[Word]) -> bool {
 }
 
 /// Whether `printf` or `echo` converts a variable number to a character: `"\\x$h"`.
-pub(super) fn makes_letters(name: &str, arguments: &[Word]) -> bool {
+pub(super) fn prints_character_codes(name: &str, arguments: &[Word]) -> bool {
     let open = name == "printf"
         || arguments.iter().any(|word| word.text.starts_with('-') && word.text.contains('e'));
     open && arguments.iter().any(|word| {
@@ -104,11 +104,11 @@ impl Alphabet {
         let mut targets: Vec<char> = moved.map(|(_, to)| *to).collect();
         targets.sort_unstable();
         targets.dedup();
-        (targets.len() >= MIN_COUNT).then_some(Self { from, to })
+        (targets.len() >= MIN_REPLACED_LETTERS).then_some(Self { from, to })
     }
 
     /// Applies the substitution to a text.
-    pub(super) fn turn(&self, text: &str) -> String {
+    pub(super) fn substitute(&self, text: &str) -> String {
         let one = |c: char| {
             let at = self.from.iter().position(|from| *from == c);
             at.and_then(|at| self.to.get(at).or(self.to.last())).copied().unwrap_or(c)
@@ -118,12 +118,12 @@ impl Alphabet {
 }
 
 fn plain(set: &str) -> Vec<char> {
-    set.chars().take(MAX_BYTES).collect()
+    set.chars().take(MAX_ALPHABET_BYTES).collect()
 }
 
 /// Returns the characters of a `tr` set, with ranges expanded.
 fn expand(set: &str) -> Vec<char> {
-    let set = crate::decode::escapes(set)
+    let set = crate::decode::decode_escapes(set)
         .replace("[:upper:]", "A-Z")
         .replace("[:lower:]", "a-z")
         .replace("[:digit:]", "0-9")
@@ -131,10 +131,10 @@ fn expand(set: &str) -> Vec<char> {
     let set = plain(&set);
     let mut all = Vec::new();
     let mut at = 0;
-    while at < set.len() && all.len() < MAX_BYTES {
+    while at < set.len() && all.len() < MAX_ALPHABET_BYTES {
         match (set.get(at + 1), set.get(at + 2)) {
             (Some('-'), Some(last)) if *last >= set[at] => {
-                all.extend((set[at]..=*last).take(MAX_BYTES));
+                all.extend((set[at]..=*last).take(MAX_ALPHABET_BYTES));
                 at += 3;
             }
             _ => {
@@ -156,9 +156,9 @@ mod tests {
     }
 
     #[test]
-    fn alphabets_that_hide_and_those_that_do_not() {
+    fn hiding_alphabets_are_recognized() {
         let rot13 = alphabet("tr", &["A-Za-z", "N-ZA-Mn-za-m"]).expect("it moves all letters");
-        assert_eq!(rot13.turn("phey k | fu"), "curl x | sh");
+        assert_eq!(rot13.substitute("phey k | fu"), "curl x | sh");
         assert!(alphabet("tr", &["a-z", "f-za-e"]).is_some());
         assert!(alphabet("sed", &["y/abcdefghijklm/nopqrstuvwxyz/"]).is_some());
         for (from, to) in

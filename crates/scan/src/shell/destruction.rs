@@ -3,32 +3,32 @@
 use savoir_skill::Span;
 
 use super::{
-    Reader,
+    ShellReader,
     programs::looks_for_keys,
     tokens::{Command, Pipeline, Word},
 };
 use crate::{
-    act::{Act, Taint},
+    action::{Action, Taint},
     sensitive_path, service,
 };
 
 /// File extensions of personal documents.
-const DOCUMENTS: [&str; 22] = [
+const DOCUMENT_EXTENSIONS: [&str; 22] = [
     "doc", "xls", "ppt", "pdf", "jpg", "jpeg", "png", "heic", "mp4", "mov", "mp3", "odt", "ods",
     "txt", "csv", "md", "zip", "psd", "sql", "kdbx", "raw", "key",
 ];
 
 /// Devices that files are overwritten from.
-const NOISE: [&str; 3] = ["/dev/urandom", "/dev/zero", "/dev/random"];
+const NOISE_DEVICES: [&str; 3] = ["/dev/urandom", "/dev/zero", "/dev/random"];
 
 /// Shared branches, whose deletion by a push is recorded.
 const MAIN_BRANCHES: [&str; 6] =
     ["main", "master", "production", "release", "refs/heads/main", "refs/heads/master"];
 
-impl Reader {
+impl ShellReader {
     /// Records git commands that run code later, weaken checks, destroy history or push to an
     /// unknown remote.
-    pub(super) fn git(&mut self, texts: &[&str], span: Span) {
+    pub(super) fn read_git(&mut self, texts: &[&str], span: Span) {
         let has = |word: &str| texts.contains(&word);
         let runs = ["core.hooksPath", "init.templateDir", "core.fsmonitor", "core.sshCommand"];
         let runs_later = texts.iter().any(|text| {
@@ -37,24 +37,24 @@ impl Reader {
         }) || (texts.iter().any(|text| text.starts_with("alias."))
             && texts.iter().any(|text| text.starts_with('!')));
         if has("config") && (has("--global") || has("--system")) && runs_later {
-            self.acts.push(Act::Persists("a program that git runs"), span);
+            self.actions.push(Action::Persists("a program that git runs"), span);
         }
         if has("config") && has("--global") && (has("http.sslVerify") || has("http.proxy")) {
-            self.acts.push(Act::Unprotects("how git checks whom it talks to"), span);
+            self.actions.push(Action::DisablesProtection("how git checks whom it talks to"), span);
         }
         if has("reflog") && has("expire") && has("--expire=now") && has("--all") {
-            self.acts.push(Act::Deletes("a repository's history".into()), span);
+            self.actions.push(Action::DestroysData("a repository's history".into()), span);
         }
         let instead =
             texts.iter().find(|text| text.starts_with("url.") && text.contains("insteadOf"));
         if let Some(url) = instead.filter(|_| has("--global")) {
             let url = url.trim_start_matches("url.");
-            self.acts.push(Act::Index(url.to_owned()), span);
+            self.actions.push(Action::UsesPackageIndex(url.to_owned()), span);
         }
-        self.pushes_away(texts, span);
+        self.record_push_to_unknown_remote(texts, span);
         let force = has("--force") || has("-f");
         if has("push") && force && (has("--mirror") || has("--all")) {
-            self.acts.push(Act::Deletes("a repository's history".into()), span);
+            self.actions.push(Action::DestroysData("a repository's history".into()), span);
         }
         let removes = has("--delete") || has("-d");
         let main = texts.iter().any(|text| {
@@ -64,12 +64,12 @@ impl Reader {
                 .is_some_and(|one| MAIN_BRANCHES.contains(&one))
         });
         if has("push") && main {
-            self.acts.push(Act::Deletes("the main branch of a repository".into()), span);
+            self.actions.push(Action::DestroysData("the main branch of a repository".into()), span);
         }
     }
 
     /// Records a push of everything, or with a hard-coded password, to an unknown address.
-    fn pushes_away(&mut self, texts: &[&str], span: Span) {
+    fn record_push_to_unknown_remote(&mut self, texts: &[&str], span: Span) {
         let written = texts.iter().find(|text| text.contains("://")).map(|url| (*url).to_owned());
         if let (["remote", "add", name, ..], Some(url)) = (texts, &written) {
             self.remotes.insert((*name).to_owned(), url.clone());
@@ -81,11 +81,11 @@ impl Reader {
         let everything = texts.iter().any(|text| matches!(*text, "--mirror" | "--all"));
         if texts.contains(&"push") && (written || everything) && !service::is_known_host(&url) {
             let sends = Taint { files: true, ..Taint::default() };
-            self.acts.push(Act::Network { to: url, sends, log_in: Vec::new() }, span);
+            self.actions.push(Action::Connects { to: url, sends, log_in: Vec::new() }, span);
         }
     }
 
-    pub(super) fn removes(&mut self, texts: &[&str], span: Span) {
+    pub(super) fn record_deletion(&mut self, texts: &[&str], span: Span) {
         let deep = texts.iter().any(|text| text.starts_with('-') && text.contains(['r', 'R']));
         let target = texts
             .iter()
@@ -97,12 +97,12 @@ impl Reader {
         let below = texts.iter().filter(|text| !text.starts_with('-')).find(everything);
         let target = target.copied().or_else(|| below.filter(|_| self.is_home).map(|_| "~"));
         if let (true, Some(target)) = (deep, target) {
-            self.acts.push(Act::Deletes(target.to_owned()), span);
+            self.actions.push(Action::DestroysData(target.to_owned()), span);
         }
     }
 
     /// Analyzes `find`: which files it searches, deletes, or passes to another program.
-    pub(super) fn finds(&mut self, arguments: &[Word], span: Span, taint: &mut Taint) {
+    pub(super) fn read_find(&mut self, arguments: &[Word], span: Span, taint: &mut Taint) {
         let texts: Vec<&str> = arguments.iter().map(|word| word.text.as_str()).collect();
         let roots = texts.iter().skip_while(|text| matches!(**text, "-L" | "-H" | "-P"));
         let roots: Vec<&&str> =
@@ -139,13 +139,13 @@ impl Reader {
         let own = names.is_empty() && !texts.contains(&"-empty")
             || names.iter().any(|name| *name == ".git" || is_document(name));
         if let (true, true, Some(root)) = (deletes, own, precious) {
-            self.acts.push(Act::Deletes((**root).to_owned()), span);
+            self.actions.push(Action::DestroysData((**root).to_owned()), span);
         }
         let Some(words) = started.filter(|words| !words.is_empty()) else { return };
         if self.depth > super::MAX_NESTED_SUBSTITUTIONS {
             return self
-                .acts
-                .push(Act::Obscures("commands are nested so deep that nobody follows"), span);
+                .actions
+                .push(Action::Obfuscates("commands are nested too deep to analyze"), span);
         }
         let mut words = words.to_vec();
         for word in &mut words {
@@ -163,7 +163,7 @@ impl Reader {
     }
 
     /// Records that `: > "$file"` empties files of the user.
-    pub(super) fn empties(&mut self, command: &Command, span: Span) {
+    pub(super) fn record_emptied_files(&mut self, command: &Command, span: Span) {
         let nothing = match command.words.as_slice() {
             [] => true,
             [one] => matches!(one.text.as_str(), ":" | "true"),
@@ -176,17 +176,17 @@ impl Reader {
             variables.any(|name| self.variables.get(name).is_some_and(|taint| taint.files))
         });
         if nothing && own {
-            self.acts.push(Act::Deletes("files of the user".into()), span);
+            self.actions.push(Action::DestroysData("files of the user".into()), span);
         }
     }
 
     /// Records destruction that several commands of a pipeline cause together.
-    pub(super) fn wrecks(&mut self, pipeline: &Pipeline, span: Span) {
+    pub(super) fn record_pipeline_destruction(&mut self, pipeline: &Pipeline, span: Span) {
         let any = |command: &Command, test: &dyn Fn(&str) -> bool| {
             command.words.iter().any(|word| test(&word.text))
         };
         let all = |test: &dyn Fn(&str) -> bool| pipeline.iter().any(|command| any(command, test));
-        let noise = all(&|text| NOISE.iter().any(|source| text.ends_with(source)));
+        let noise = all(&|text| NOISE_DEVICES.iter().any(|source| text.ends_with(source)));
         // Without truncation the old content is lost while the file keeps its size.
         let over = pipeline.iter().any(|command| {
             let dd = any(command, &|text| text == "dd");
@@ -199,7 +199,8 @@ impl Reader {
                         .any(|name| self.variables.get(name).is_some_and(|taint| taint.files)))
         });
         if noise && over {
-            self.acts.push(Act::Deletes("files by writing noise over them".into()), span);
+            self.actions
+                .push(Action::DestroysData("files by writing noise over them".into()), span);
         }
         let branches = all(&|text| matches!(text, "ls-remote" | "-r" | "for-each-ref"));
         let chosen = all(&|text| text.contains("merged") || text.contains("gone"));
@@ -208,7 +209,7 @@ impl Reader {
             has("git") && has("push") && (has("--delete") || has("-d"))
         });
         if branches && pushes && !chosen {
-            self.acts.push(Act::Deletes("the branches of a repository".into()), span);
+            self.actions.push(Action::DestroysData("the branches of a repository".into()), span);
         }
     }
 }
@@ -229,5 +230,7 @@ fn is_document(pattern: &str) -> bool {
     let ending = pattern.rsplit('.').next().unwrap_or_default();
     let ending = ending.trim_end_matches(['*', 'x']);
     pattern == "*"
-        || pattern.starts_with('*') && DOCUMENTS.contains(&ending) && pattern.contains('.')
+        || pattern.starts_with('*')
+            && DOCUMENT_EXTENSIONS.contains(&ending)
+            && pattern.contains('.')
 }

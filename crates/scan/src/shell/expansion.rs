@@ -33,10 +33,10 @@ fn is_fixed(name: &str) -> bool {
 
 impl Parser<'_> {
     /// Stores the value of an assignment, or marks the variable as unknown.
-    pub(super) fn learn(&mut self, name: &str, word: &Word) {
+    pub(super) fn store_variable(&mut self, name: &str, word: &Word) {
         // A value made from `$1` is known only within the function.
         let own = word.variables.iter().any(|name| is_argument(name));
-        let scoped = self.scoped(name);
+        let scoped = self.scoped_name(name);
         let plain = word.substitutions.is_empty()
             && word.variables.len() < 3
             && word.variables.iter().all(|name| is_fixed(name) || is_argument(name));
@@ -63,7 +63,7 @@ impl Parser<'_> {
     }
 
     /// Returns the internal name of a variable that is known only within the current function.
-    fn scoped(&self, name: &str) -> Option<String> {
+    fn scoped_name(&self, name: &str) -> Option<String> {
         let open = self.functions.last().map(|(function, _)| function);
         open.or(self.scope.as_ref()).map(|function| format!("{function}()\n{name}"))
     }
@@ -73,18 +73,18 @@ impl Parser<'_> {
         let find = |name: &str| {
             self.known.get(name).or_else(|| around(name)).or_else(|| self.outer.get(name))
         };
-        self.scoped(name).and_then(|name| find(&name)).or_else(|| find(name))
+        self.scoped_name(name).and_then(|name| find(&name)).or_else(|| find(name))
     }
 
     /// Evaluates `name+=value`.
-    pub(super) fn added(&mut self, name: &str, value: Word) -> Word {
+    pub(super) fn append_to_variable(&mut self, name: &str, value: Word) -> Word {
         let mut word = Word { span: value.span, ..Word::default() };
-        self.put(name, &mut word);
+        self.append_variable(name, &mut word);
         // An unknown value stays unknown.
-        word.seam();
+        word.add_seam();
         let before = word.text.len();
         word.text.push_str(&value.text);
-        word.seams.extend(value.seams.iter().map(|seam| seam + before));
+        word.seams.extend(value.seams.iter().map(|add_seam| add_seam + before));
         word.substitutions.extend(value.substitutions);
         word.variables.extend(value.variables);
         word
@@ -105,12 +105,12 @@ impl Parser<'_> {
                 Some(b' ' | b'\t' | b'\r' | b'\n' | b'&' | b'|' | b';') => self.at += 1,
                 Some(_) => {
                     let before = self.at;
-                    let item = self.word();
+                    let item = self.read_word();
                     self.at = self.at.max(before + 1);
                     while !self.text.is_char_boundary(self.at) {
                         self.at += 1;
                     }
-                    self.learn(&format!("{name}[{count}]"), &item);
+                    self.store_variable(&format!("{name}[{count}]"), &item);
                     count += 1;
                     if !all.text.is_empty() {
                         all.text.push(' ');
@@ -127,7 +127,7 @@ impl Parser<'_> {
 
     /// Returns the length of a `$IFS` at the current position, which is another way to write a
     /// blank.
-    pub(super) fn separator(&self) -> usize {
+    pub(super) fn ifs_length(&self) -> usize {
         let rest = self.rest();
         if rest.starts_with("${IFS}") {
             6
@@ -141,17 +141,17 @@ impl Parser<'_> {
     }
 
     /// Ends a word at a `$IFS`, unless the word is an assignment.
-    pub(super) fn splits(&mut self, word: &mut Word) -> bool {
+    pub(super) fn end_word_at_ifs(&mut self, word: &mut Word) -> bool {
         let value = word.text.split_once('=').is_some_and(|(name, _)| name.chars().all(is_name));
         if word.text.is_empty() || value {
             return false;
         }
-        self.at += self.separator();
+        self.at += self.ifs_length();
         true
     }
 
     /// Expands `$name`, `${name}`, `$(…)`, `` `…` `` and `$'…'`.
-    pub(super) fn dollar(&mut self, word: &mut Word) {
+    pub(super) fn expand_dollar(&mut self, word: &mut Word) {
         if self.bytes[self.at] == b'`' {
             let start = self.at + 1;
             let end = memchr::memchr(b'`', &self.bytes[start..])
@@ -162,25 +162,25 @@ impl Parser<'_> {
         }
         match self.bytes.get(self.at + 1) {
             Some(b'(') => {
-                let inside = self.bracketed(2);
+                let inside = self.read_bracketed(2);
                 // make writes variables as `$(HOME)`.
                 if is_fixed(&inside) {
-                    self.put(&inside, word);
+                    self.append_variable(&inside, word);
                 } else {
                     word.substitutions.push(inside);
                 }
             }
             Some(b'\'') => {
                 self.at += 1;
-                let inside = self.single_quoted();
-                let text = decode::escapes(&inside);
+                let inside = self.read_single_quoted();
+                let text = decode::decode_escapes(&inside);
                 if text != inside {
                     // Characters written as numbers count as pieces of an assembled word.
                     word.seams.push(word.text.len() + 1);
                 }
                 word.text.push_str(&text);
             }
-            Some(b'{') => self.braced(word),
+            Some(b'{') => self.expand_braces(word),
             Some(b'@' | b'*') => {
                 word.text.push_str("$@");
                 word.variables.push("@".into());
@@ -198,7 +198,7 @@ impl Parser<'_> {
                 };
                 let name: String = rest[skip..].chars().take_while(|c| is_name(*c)).collect();
                 self.at += skip + name.len();
-                self.put(&name, word);
+                self.append_variable(&name, word);
             }
             _ => {
                 word.text.push('$');
@@ -208,16 +208,16 @@ impl Parser<'_> {
     }
 
     /// Appends the value of a variable to a word, or its name if the value is unknown.
-    fn put(&mut self, name: &str, word: &mut Word) {
+    fn append_variable(&mut self, name: &str, word: &mut Word) {
         let length = self.value(name).map_or(0, |known| known.text.len());
-        let fits = self.fits(length, word);
+        let fits = self.fits_limit(length, word);
         if let Some(known) = self.value(name).filter(|_| fits) {
-            word.seam();
+            word.add_seam();
             let before = word.text.len();
             word.text.push_str(&known.text);
             word.variables.extend(known.variables.iter().cloned());
-            word.seams.extend(known.seams.iter().map(|seam| seam + before));
-            word.seam();
+            word.seams.extend(known.seams.iter().map(|add_seam| add_seam + before));
+            word.add_seam();
         } else {
             word.text.push('$');
             word.text.push_str(name);
@@ -226,7 +226,7 @@ impl Parser<'_> {
     }
 
     /// Whether a value of this length still fits into a word; if not, the limit is recorded.
-    fn fits(&mut self, length: usize, word: &Word) -> bool {
+    fn fits_limit(&mut self, length: usize, word: &Word) -> bool {
         let full =
             word.text.len() + length > MAX_WORD_BYTES || self.put + length > MAX_EXPANDED_BYTES;
         self.is_full |= full && length > 0;
@@ -235,7 +235,7 @@ impl Parser<'_> {
     }
 
     /// Expands `${name}`, including operators such as `${name:-word}` and `${name/a/b}`.
-    fn braced(&mut self, word: &mut Word) {
+    fn expand_braces(&mut self, word: &mut Word) {
         let start = self.at + 2;
         let end = self.brace_end(start).unwrap_or_else(|| {
             memchr::memchr(b'}', &self.bytes[start..]).map_or(self.bytes.len(), |end| start + end)
@@ -257,20 +257,20 @@ impl Parser<'_> {
         let other = rest.trim_start_matches(':');
         let fallback = other.starts_with(['-', '=', '+']) && !rest.starts_with("::");
         let known = self.value(&name).filter(|_| !fallback && !rest.is_empty());
-        let changed = known.and_then(|known| changed(&known.text, rest));
-        let fits = changed.as_ref().is_none_or(|text| self.fits(text.len(), word));
+        let changed = known.and_then(|known| apply_operator(&known.text, rest));
+        let fits = changed.as_ref().is_none_or(|text| self.fits_limit(text.len(), word));
         if let Some(text) = changed.filter(|_| fits) {
-            word.seam();
+            word.add_seam();
             word.seams.push(word.text.len() + 1);
             word.text.push_str(&text);
-            word.seam();
+            word.add_seam();
             self.at = after;
             return;
         }
-        self.put(&name, word);
+        self.append_variable(&name, word);
         if fallback && self.nesting < MAX_NESTED_EXPANSIONS && end - start < MAX_VALUE_BYTES {
             let at = end - other.len() + 1;
-            let value = self.fallback(at, end);
+            let value = self.read_fallback_word(at, end);
             if other.starts_with('=') {
                 self.assigned.push((name, value.clone()));
             }
@@ -283,26 +283,26 @@ impl Parser<'_> {
     }
 
     /// Expands a here-document. A separate parser reads it, so quotes and brackets end with it.
-    pub(super) fn document(&self, start: usize, end: usize) -> Word {
+    pub(super) fn expand_here_document(&self, start: usize, end: usize) -> Word {
         let mut inner = Parser::new(&self.text[start..end], self.outer);
         inner.around = Some(&self.known);
         inner.scope = self.functions.last().map(|(name, _)| Rc::clone(name)).or(self.scope.clone());
-        let mut word = inner.fallback(0, end - start);
+        let mut word = inner.read_fallback_word(0, end - start);
         word.text.clear();
         word.seams.clear();
         word
     }
 
     /// Reads the word after `:-`, `:=` or `:+`.
-    fn fallback(&mut self, start: usize, end: usize) -> Word {
+    fn read_fallback_word(&mut self, start: usize, end: usize) -> Word {
         self.at = start;
         self.nesting += 1;
         let mut word = Word::default();
         while self.at < end {
             match self.bytes[self.at] {
-                b'"' => self.double_quoted(&mut word),
-                b'\'' => self.quote(&mut word),
-                b'$' | b'`' => self.dollar(&mut word),
+                b'"' => self.read_double_quoted(&mut word),
+                b'\'' => self.read_quote(&mut word),
+                b'$' | b'`' => self.expand_dollar(&mut word),
                 _ => {
                     let c = self.rest().chars().next().unwrap_or(' ');
                     word.text.push(c);
@@ -338,7 +338,7 @@ impl Parser<'_> {
 }
 
 /// Applies an operator of `${…}` to a value: replacement, removal or change of case.
-fn changed(value: &str, how: &str) -> Option<String> {
+fn apply_operator(value: &str, how: &str) -> Option<String> {
     let bare = |text: &str| -> Option<String> {
         let text = match text.as_bytes() {
             [b'\'', .., b'\''] | [b'"', .., b'"'] => &text[1..text.len() - 1],

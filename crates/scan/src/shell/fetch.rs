@@ -2,14 +2,14 @@
 
 use savoir_skill::Span;
 
-use super::{Reader, tokens::Word};
+use super::{ShellReader, tokens::Word};
 use crate::{
-    act::{Act, Taint},
+    action::{Action, Taint},
     host, sensitive_path,
 };
 
 /// Options whose value, or the file that the value names, is sent.
-const BODIES: [&str; 19] = [
+const BODY_OPTIONS: [&str; 19] = [
     "-d",
     "-F",
     "-T",
@@ -32,10 +32,10 @@ const BODIES: [&str; 19] = [
 ];
 
 /// Options that authenticate the request.
-const LOG_INS: [&str; 5] = ["-H", "--header", "-u", "--user", "--oauth2-bearer"];
+const LOGIN_OPTIONS: [&str; 5] = ["-H", "--header", "-u", "--user", "--oauth2-bearer"];
 
 /// Variables that contain the path of a credential file.
-const FILES_OF_CREDENTIALS: [(&str, &str); 10] = [
+const CREDENTIAL_FILE_VARIABLES: [(&str, &str); 10] = [
     ("KUBECONFIG", "Kubernetes credentials"),
     ("GOOGLE_APPLICATION_CREDENTIALS", "Google Cloud credentials"),
     ("CLOUDSDK_CONFIG", "Google Cloud credentials"),
@@ -49,12 +49,12 @@ const FILES_OF_CREDENTIALS: [(&str, &str); 10] = [
 ];
 
 /// Whether a path is the standard input.
-pub(super) fn is_input(path: &str) -> bool {
+pub(super) fn is_standard_input(path: &str) -> bool {
     matches!(path, "-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0")
 }
 
 /// Returns the file name in an argument: `x=@file;type=a/b`, `--post-file=file`, `name@file`.
-pub(super) fn file_of(text: &str) -> &str {
+pub(super) fn file_in_argument(text: &str) -> &str {
     let sent = text.split_once('@').is_some_and(|(_, file)| file.contains(';'));
     let text = if sent { text.split(';').next().unwrap_or(text) } else { text };
     let text = text.rsplit_once(['@', '=']).map_or(text, |(_, path)| path);
@@ -62,7 +62,7 @@ pub(super) fn file_of(text: &str) -> &str {
 }
 
 /// Returns the options of a command with their values, in any notation.
-fn options<'t>(texts: &[&'t str]) -> Vec<(&'t str, &'t str)> {
+fn options_with_values<'t>(texts: &[&'t str]) -> Vec<(&'t str, &'t str)> {
     let mut found = Vec::new();
     for (index, text) in texts.iter().enumerate().filter(|(_, text)| text.starts_with('-')) {
         let next = texts.get(index + 1).copied().unwrap_or_default();
@@ -77,7 +77,7 @@ fn options<'t>(texts: &[&'t str]) -> Vec<(&'t str, &'t str)> {
                 let flags = &text[1..=at];
                 if flags.bytes().all(|byte| b"sSfkLvgiN46#".contains(&byte)) {
                     let value = &text[at + 2..];
-                    let flag = LETTERS.iter().find(|flag| flag.ends_with(letter));
+                    let flag = SHORT_OPTIONS.iter().find(|flag| flag.ends_with(letter));
                     found
                         .push((flag.unwrap_or(&"-d"), if value.is_empty() { next } else { value }));
                     break;
@@ -88,9 +88,9 @@ fn options<'t>(texts: &[&'t str]) -> Vec<(&'t str, &'t str)> {
     found
 }
 
-const LETTERS: [&str; 5] = ["-d", "-F", "-T", "-H", "-u"];
+const SHORT_OPTIONS: [&str; 5] = ["-d", "-F", "-T", "-H", "-u"];
 
-impl Reader {
+impl ShellReader {
     /// Records the request of a fetcher and returns the taint of its output.
     pub(super) fn fetch(
         &mut self,
@@ -102,7 +102,7 @@ impl Reader {
     ) -> Taint {
         let plain = |text: &&&str| {
             !text.starts_with('-')
-                && host::host(text).is_some_and(|host| host.rsplit('.').next() != Some("sh"))
+                && host::host_of_url(text).is_some_and(|host| host.rsplit('.').next() != Some("sh"))
         };
         let url =
             texts.iter().find(|text| text.contains("://")).or_else(|| texts.iter().find(plain));
@@ -110,13 +110,14 @@ impl Reader {
             .or_else(|| texts.iter().find(|text| text.starts_with('$')))
             .copied()
             .unwrap_or_default();
-        let options = options(texts);
-        let bodies = || options.iter().filter(|(flag, _)| BODIES.contains(flag));
+        let options = options_with_values(texts);
+        let bodies = || options.iter().filter(|(flag, _)| BODY_OPTIONS.contains(flag));
         // These programs always send their standard input.
         let always = matches!(program, "http" | "https" | "xh" | "xhs");
         let from_input = always
             || texts.iter().any(|text| text.ends_with("@-") || text.contains("@/dev/stdin"))
-            || bodies().any(|(flag, value)| *flag == "-T" || is_input(file_of(value)));
+            || bodies()
+                .any(|(flag, value)| *flag == "-T" || is_standard_input(file_in_argument(value)));
         let mut sends = taint.clone();
         sends.fetched = None;
         if from_input {
@@ -131,31 +132,31 @@ impl Reader {
         }
         // A token in a header authenticates; it is not sent data.
         let header =
-            options.iter().any(|(flag, value)| LOG_INS.contains(flag) && value.contains('$'));
+            options.iter().any(|(flag, value)| LOGIN_OPTIONS.contains(flag) && value.contains('$'));
         let body = bodies().next().is_some();
         let log_in = if header { sends.tokens.clone() } else { Vec::new() };
         if header && !body {
             sends.tokens.clear();
         }
-        self.acts.push(Act::Network { to: url.to_owned(), sends, log_in }, span);
+        self.actions.push(Action::Connects { to: url.to_owned(), sends, log_in }, span);
         let fetched = Taint::fetched(url);
-        if let Some(name) = answer_to(texts, url) {
+        if let Some(name) = response_file(texts, url) {
             self.files.insert(name, fetched.clone());
         }
         fetched
     }
 
-    pub(super) fn read_place(&mut self, path: &str, span: Span) -> Taint {
-        let mut taint = self.contents(path);
+    pub(super) fn record_file_read(&mut self, path: &str, span: Span) -> Taint {
+        let mut taint = self.written_file_taint(path);
         if let Some(what) = sensitive_path::credential_at(path) {
-            self.acts.push(Act::Secret(what), span);
+            self.actions.push(Action::ReadsCredentials(what), span);
             taint.add(&Taint::credential(what));
         } else if path.contains('/') && !path.contains("://") && !path.contains(' ') {
             let home =
                 ["~/Documents", "~/Desktop", "$HOME/Documents", "$HOME/Desktop", "~/Downloads"];
             taint.files |= home.iter().any(|folder| path.starts_with(folder))
                 || matches!(path, "~/" | "$HOME/" | "HOME/" | "/");
-            self.acts.push(Act::Reads(path.to_owned()), span);
+            self.actions.push(Action::ReadsFile(path.to_owned()), span);
         }
         if path == ".env" || path.ends_with("/.env") {
             taint.tokens.push(".env".into());
@@ -164,15 +165,15 @@ impl Reader {
     }
 
     /// Returns the taint of the file that a variable names, or of its default value.
-    pub(super) fn read_otherwise(&mut self, word: &Word, span: Span) -> Taint {
+    pub(super) fn read_variable_file(&mut self, word: &Word, span: Span) -> Taint {
         let mut taint = Taint::default();
         for path in &word.otherwise {
-            taint.add(&self.read_place(path, span));
+            taint.add(&self.record_file_read(path, span));
         }
         let named = |variable: &String| {
-            let known = FILES_OF_CREDENTIALS.iter().find(|(name, _)| name == variable)?;
+            let known = CREDENTIAL_FILE_VARIABLES.iter().find(|(name, _)| name == variable)?;
             // Matches `$KUBECONFIG` or a path below it, not any word that contains it.
-            file_of(&word.text).strip_prefix('$')?.starts_with(known.0).then_some(known.1)
+            file_in_argument(&word.text).strip_prefix('$')?.starts_with(known.0).then_some(known.1)
         };
         taint.credential = taint.credential.or_else(|| word.variables.iter().find_map(named));
         taint
@@ -180,12 +181,12 @@ impl Reader {
 }
 
 /// Returns the file that the response is written to.
-fn answer_to(texts: &[&str], url: &str) -> Option<String> {
+fn response_file(texts: &[&str], url: &str) -> Option<String> {
     let output = texts.windows(2).find(|pair| {
         matches!(pair[0], "-o" | "--output" | "-O" | "-OutFile" | "-out" | "--output-document")
             || (pair[0].starts_with('-') && !pair[0].starts_with("--") && pair[0].ends_with('o'))
     });
-    let given = texts.iter().find_map(|text| {
+    let output_option = texts.iter().find_map(|text| {
         ["--output-document=", "--output=", "--out="]
             .iter()
             .find_map(|flag| text.strip_prefix(flag))
@@ -193,7 +194,7 @@ fn answer_to(texts: &[&str], url: &str) -> Option<String> {
     let remote = texts
         .iter()
         .any(|text| text.starts_with('-') && !text.starts_with("--") && text.contains('O'));
-    let output = given.map(str::to_owned).or_else(|| output.map(|pair| pair[1].to_owned()));
+    let output = output_option.map(str::to_owned).or_else(|| output.map(|pair| pair[1].to_owned()));
     let name = output.or_else(|| {
         let wget = texts.len() == 1 || remote;
         wget.then(|| url.rsplit('/').next().unwrap_or_default().to_owned())

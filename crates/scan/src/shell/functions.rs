@@ -7,13 +7,13 @@ use std::{collections::HashMap, rc::Rc};
 use savoir_skill::Span;
 
 use super::{
-    FETCHERS, Reader,
+    FETCHERS, ShellReader,
     expansion::MAX_WORD_BYTES,
     program,
     programs::path_taint,
     tokens::{Command, Word},
 };
-use crate::{act::Taint, host};
+use crate::{action::Taint, host};
 
 /// Maximum number of different calls of one function that are followed, and of commands that are
 /// read again for them. Reaching a limit is recorded.
@@ -24,13 +24,13 @@ const MAX_REPEATS: usize = 4_000;
 const MAX_ARGUMENTS: usize = 16;
 
 /// Value of `calling` while a command is read again for a loop item instead of a call.
-const ITEM: usize = usize::MAX;
+const LOOP_ITEM: usize = usize::MAX;
 
 #[derive(Clone, Default)]
-pub(crate) struct Function {
+pub(crate) struct ShellFunction {
     /// The file that defines the function.
     pub(super) home: Option<Rc<str>>,
-    given: Vec<Taint>,
+    argument_taints: Vec<Taint>,
     /// Taint of the standard input of the function.
     pub(super) input: Taint,
     pub(super) prints: Taint,
@@ -40,13 +40,13 @@ pub(crate) struct Function {
     is_cut: bool,
 }
 
-impl Function {
+impl ShellFunction {
     pub(super) fn of(home: &Rc<str>) -> Self {
         Self { home: Some(Rc::clone(home)), ..Self::default() }
     }
 
     /// Stores a call and returns whether it is new.
-    fn remember(&mut self, texts: Vec<String>, taints: Vec<Taint>) -> bool {
+    fn add_call(&mut self, texts: Vec<String>, taints: Vec<Taint>) -> bool {
         if let Some((_, before)) = self.known.get(&texts).and_then(|at| self.calls.get_mut(*at)) {
             before.iter_mut().zip(&taints).for_each(|(before, taint)| before.add(taint));
         } else if self.calls.len() < MAX_CALLS {
@@ -66,12 +66,12 @@ pub(super) fn is_argument(name: &str) -> bool {
 }
 
 fn is_address(text: &str) -> bool {
-    text.contains("://") || text.contains('.') && host::host(text).is_some()
+    text.contains("://") || text.contains('.') && host::host_of_url(text).is_some()
 }
 
-impl Reader {
+impl ShellReader {
     /// Records a call of a function that is defined in the script.
-    pub(super) fn call(
+    pub(super) fn record_function_call(
         &mut self,
         name: &str,
         arguments: &[Word],
@@ -91,39 +91,39 @@ impl Reader {
         for (index, own) in taints.iter().enumerate() {
             let mut taint = own.clone();
             taint.add(flow);
-            match function.given.get_mut(index) {
+            match function.argument_taints.get_mut(index) {
                 Some(before) => before.add(&taint),
-                None => function.given.push(taint),
+                None => function.argument_taints.push(taint),
             }
         }
         function.input.add(flow);
         let prints = function.prints.clone();
         if arguments.iter().any(|word| is_address(&word.text)) {
             let texts = arguments.iter().take(MAX_ARGUMENTS).map(|word| word.text.clone());
-            self.is_new |= function.remember(texts.collect(), taints);
+            self.is_new |= function.add_call(texts.collect(), taints);
         }
         prints
     }
 
     /// Returns the taint of `$1` or `$@` in the body of the current function.
-    pub(super) fn positional(&self, variable: &str) -> Option<Taint> {
+    pub(super) fn argument_taint(&self, variable: &str) -> Option<Taint> {
         let function = self.functions.get(self.function.as_ref()?)?;
         let call = self.calling.and_then(|at| function.calls.get(at));
-        let given = call.map_or(&function.given, |(_, taints)| taints);
+        let argument_taints = call.map_or(&function.argument_taints, |(_, taints)| taints);
         if variable == "@" {
             let mut all = Taint::default();
-            for taint in given {
+            for taint in argument_taints {
                 all.add(taint);
             }
             return Some(all);
         }
         let index: usize = variable.parse().ok()?;
-        given.get(index.checked_sub(1)?).cloned()
+        argument_taints.get(index.checked_sub(1)?).cloned()
     }
 
     /// Reads a network command again for each call of the enclosing function and for each item of
     /// the loop, because `$1` or the loop variable may be part of the address.
-    pub(super) fn repeat(&mut self, command: &Command, span: Span, flow: &Taint) {
+    pub(super) fn read_again_per_call(&mut self, command: &Command, span: Span, flow: &Taint) {
         if self.calling.is_some() {
             return;
         }
@@ -137,9 +137,9 @@ impl Reader {
             for item in items.iter().filter(|item| is_address(item)) {
                 let mut one = command.clone();
                 for word in one.words.iter_mut().filter(|word| word.variables.contains(name)) {
-                    self.acts.is_cut |= !put_in(&mut word.text, &format!("${name}"), item);
+                    self.actions.is_cut |= !replace_name(&mut word.text, &format!("${name}"), item);
                 }
-                self.once_more(&one, ITEM, span, flow);
+                self.read_again_for_call(&one, LOOP_ITEM, span, flow);
             }
         }
         if !variables().any(|name| is_argument(name)) {
@@ -149,24 +149,30 @@ impl Reader {
         else {
             return;
         };
-        self.acts.is_cut |= function.is_cut;
+        self.actions.is_cut |= function.is_cut;
         let left = MAX_REPEATS.saturating_sub(self.repeats) + 1;
         let calls: Vec<Vec<String>> =
             function.calls.iter().take(left).map(|(texts, _)| texts.clone()).collect();
         for (at, texts) in calls.iter().enumerate() {
             let mut one = command.clone();
-            let is_cut = &mut self.acts.is_cut;
+            let is_cut = &mut self.actions.is_cut;
             let words = command.words.iter();
-            one.words = words.flat_map(|word| filled(word, texts, is_cut)).collect();
-            if !self.once_more(&one, at, span, flow) {
+            one.words = words.flat_map(|word| insert_arguments(word, texts, is_cut)).collect();
+            if !self.read_again_for_call(&one, at, span, flow) {
                 return;
             }
         }
     }
 
-    fn once_more(&mut self, command: &Command, call: usize, span: Span, flow: &Taint) -> bool {
+    fn read_again_for_call(
+        &mut self,
+        command: &Command,
+        call: usize,
+        span: Span,
+        flow: &Taint,
+    ) -> bool {
         if self.repeats >= MAX_REPEATS {
-            self.acts.is_cut = true;
+            self.actions.is_cut = true;
             return false;
         }
         self.repeats += 1;
@@ -178,7 +184,7 @@ impl Reader {
 }
 
 /// Replaces a name by a value, unless the text would become too long.
-fn put_in(text: &mut String, name: &str, value: &str) -> bool {
+fn replace_name(text: &mut String, name: &str, value: &str) -> bool {
     let length = text.len() + text.matches(name).count() * value.len();
     if length > MAX_WORD_BYTES {
         return false;
@@ -188,7 +194,7 @@ fn put_in(text: &mut String, name: &str, value: &str) -> bool {
 }
 
 /// Returns a word with the arguments of a call inserted.
-fn filled(word: &Word, texts: &[String], is_cut: &mut bool) -> Vec<Word> {
+fn insert_arguments(word: &Word, texts: &[String], is_cut: &mut bool) -> Vec<Word> {
     if !word.variables.iter().any(|name| is_argument(name)) {
         return vec![word.clone()];
     }
@@ -207,11 +213,11 @@ fn filled(word: &Word, texts: &[String], is_cut: &mut bool) -> Vec<Word> {
         let name = number.to_string();
         if word.variables.contains(&name) {
             let text = texts.get(number - 1).map_or("", String::as_str);
-            *is_cut |= !put_in(&mut word.text, &format!("${name}"), text);
+            *is_cut |= !replace_name(&mut word.text, &format!("${name}"), text);
         }
     }
     if word.variables.iter().any(|name| name == "@") {
-        *is_cut |= !put_in(&mut word.text, "$@", &texts.join(" "));
+        *is_cut |= !replace_name(&mut word.text, "$@", &texts.join(" "));
     }
     vec![word]
 }

@@ -5,14 +5,14 @@
 use savoir_skill::Span;
 
 use super::{
-    Reader, program,
+    ShellReader, program,
     tokens::{Command, Parser, Pipeline},
 };
-use crate::act::Taint;
+use crate::action::Taint;
 
 /// The kind of a group, so that only the matching end closes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Opened {
+pub(super) enum GroupKind {
     Bracket,
     /// A bracket that opens the body of a function.
     Body,
@@ -26,35 +26,35 @@ pub(super) enum Opened {
 
 /// The beginning or the end of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Edge {
+pub(crate) enum GroupEdge {
     Opens,
     Closes,
 }
 
 /// How many open groups are searched for the matching beginning when an inner group was not closed.
-const FARTHEST: usize = 8;
+const MAX_UNCLOSED_GROUPS: usize = 8;
 
 impl Parser<'_> {
-    pub(super) fn opens(&mut self, opened: Opened) {
+    pub(super) fn open_group(&mut self, opened: GroupKind) {
         self.opened.push((opened, self.pipelines.len()));
-        self.edges.push(Edge::Opens);
+        self.edges.push(GroupEdge::Opens);
     }
 
     /// Closes the innermost group of one of these kinds. The next command may receive its output.
-    pub(super) fn closes(&mut self, wanted: &[Opened], command: &mut Command) -> bool {
-        let back = self.opened.iter().rev().take(FARTHEST);
+    pub(super) fn close_group(&mut self, wanted: &[GroupKind], command: &mut Command) -> bool {
+        let back = self.opened.iter().rev().take(MAX_UNCLOSED_GROUPS);
         let Some(back) = back.into_iter().position(|(opened, _)| wanted.contains(opened)) else {
             return false;
         };
         // A bracket also ends a pattern: `case x in a) …`.
-        let pattern = self.is_open(Opened::Case) && wanted.contains(&Opened::Bracket);
+        let pattern = self.is_open(GroupKind::Case) && wanted.contains(&GroupKind::Bracket);
         if pattern {
             return false;
         }
         let left = self.opened.len() - back - 1;
         self.closed = self.opened.get(left).map(|(_, first)| *first);
         self.opened.truncate(left);
-        self.edges.extend(std::iter::repeat_n(Edge::Closes, back + 1));
+        self.edges.extend(std::iter::repeat_n(GroupEdge::Closes, back + 1));
         let rest = self.rest().trim_start_matches([' ', '\t']);
         let rest = rest.strip_prefix("\\\n").map_or(rest, str::trim_start);
         let numbered = rest.strip_prefix(['0', '1', '2']).unwrap_or(rest);
@@ -64,12 +64,12 @@ impl Parser<'_> {
         true
     }
 
-    pub(super) fn is_open(&self, wanted: Opened) -> bool {
+    pub(super) fn is_open(&self, wanted: GroupKind) -> bool {
         self.opened.last().is_some_and(|(opened, _)| *opened == wanted)
     }
 
     /// In `while read x; do …; done < file`, passes the file to the first command of the group.
-    pub(super) fn feed(&mut self, pipeline: &Pipeline) {
+    pub(super) fn pass_input_to_group(&mut self, pipeline: &Pipeline) {
         let Some(group) = pipeline.first().filter(|command| command.is_group) else { return };
         let reads = group.redirects.iter().filter(|redirect| !redirect.writes);
         let first = self.closed.and_then(|first| self.pipelines.get_mut(first)?.first_mut());
@@ -82,17 +82,17 @@ impl Parser<'_> {
     }
 
     /// Handles keywords that open and close groups at the beginning of a command.
-    pub(super) fn group_word(&mut self, word: &str, command: &mut Command) {
+    pub(super) fn read_group_keyword(&mut self, word: &str, command: &mut Command) {
         match word {
-            "{" => self.opens(Opened::Brace),
-            "while" | "until" => self.opens(Opened::While),
-            "do" if !self.is_open(Opened::While) => self.opens(Opened::Loop),
-            "if" => self.opens(Opened::Choice),
-            "case" => self.opens(Opened::Case),
-            "}" => drop(self.closes(&[Opened::Brace], command)),
-            "done" => drop(self.closes(&[Opened::Loop, Opened::While], command)),
-            "fi" => drop(self.closes(&[Opened::Choice], command)),
-            "esac" => drop(self.closes(&[Opened::Case], command)),
+            "{" => self.open_group(GroupKind::Brace),
+            "while" | "until" => self.open_group(GroupKind::While),
+            "do" if !self.is_open(GroupKind::While) => self.open_group(GroupKind::Loop),
+            "if" => self.open_group(GroupKind::Choice),
+            "case" => self.open_group(GroupKind::Case),
+            "}" => drop(self.close_group(&[GroupKind::Brace], command)),
+            "done" => drop(self.close_group(&[GroupKind::Loop, GroupKind::While], command)),
+            "fi" => drop(self.close_group(&[GroupKind::Choice], command)),
+            "esac" => drop(self.close_group(&[GroupKind::Case], command)),
             _ => {}
         }
     }
@@ -106,14 +106,19 @@ pub(super) struct Group {
 }
 
 impl Group {
-    pub(super) fn reading(input: &Taint) -> Self {
+    pub(super) fn with_input(input: &Taint) -> Self {
         Self { input: input.clone(), prints: Taint::default() }
     }
 }
 
-impl Reader {
+impl ShellReader {
     /// Passes the output of a command to process substitutions: `tee >(a)`, `> >(a)`.
-    pub(super) fn sinks(&mut self, command: &Command, taint: &Taint, span: Span) {
+    pub(super) fn read_process_substitutions(
+        &mut self,
+        command: &Command,
+        taint: &Taint,
+        span: Span,
+    ) {
         let targets = command.redirects.iter().map(|redirect| &redirect.target);
         for sink in command.words.iter().chain(targets).flat_map(|word| &word.sinks) {
             self.follow(sink, taint, span);
@@ -122,18 +127,18 @@ impl Reader {
 
     /// Opens and closes the groups before a command; `flow` is the taint of the pipe. Returns the
     /// taint of the output of closed groups.
-    pub(super) fn edges(&mut self, command: &Command, flow: &Taint) -> Taint {
+    pub(super) fn apply_group_edges(&mut self, command: &Command, flow: &Taint) -> Taint {
         let mut closed = Taint::default();
         for edge in &command.edges {
             match edge {
-                Edge::Opens => {
+                GroupEdge::Opens => {
                     let mut input = flow.clone();
                     if let Some(around) = self.groups.last() {
                         input.add(&around.input);
                     }
                     self.groups.push(Group { input, prints: Taint::default() });
                 }
-                Edge::Closes => {
+                GroupEdge::Closes => {
                     closed = self.groups.pop().map(|group| group.prints).unwrap_or_default();
                     if let Some(around) = self.groups.last_mut() {
                         around.prints.add(&closed);
@@ -145,7 +150,7 @@ impl Reader {
     }
 
     /// Returns the taint that the first command of a pipeline reads from the group or the function.
-    pub(super) fn input(&self, pipeline: &Pipeline) -> Taint {
+    pub(super) fn group_input(&self, pipeline: &Pipeline) -> Taint {
         let first = pipeline.first().and_then(program);
         if first.is_none_or(|(name, _)| matches!(name.as_str(), "echo" | "printf")) {
             return Taint::default();
@@ -158,7 +163,7 @@ impl Reader {
         input
     }
 
-    pub(super) fn prints(&mut self, flow: &Taint) {
+    pub(super) fn add_group_output(&mut self, flow: &Taint) {
         if let Some(group) = self.groups.last_mut() {
             group.prints.add(flow);
         }

@@ -2,17 +2,17 @@
 
 use savoir_skill::Span;
 
-use super::Reader;
-use crate::act::{Act, CodeOrigin};
+use super::ShellReader;
+use crate::action::{Action, CodeOrigin};
 
 /// Whether an address belongs to a host where projects publish their builds.
-fn is_forge(url: &str) -> bool {
+fn is_release_host(url: &str) -> bool {
     let hosts = ["github.com/", "gitlab.com/", "files.pythonhosted.org/", "download.pytorch.org/"];
     hosts.iter().any(|host| url.contains(&format!("https://{host}")))
 }
 
-impl Reader {
-    pub(super) fn installs(&mut self, name: &str, texts: &[&str], span: Span) {
+impl ShellReader {
+    pub(super) fn record_installs(&mut self, name: &str, texts: &[&str], span: Span) {
         let (manager, verbs): (&'static str, &[&str]) = match name {
             "pip" | "pip3" | "pipx" | "uv" => ("pip", &["install", "add"]),
             "npm" | "pnpm" | "yarn" => ("npm", &["install", "i", "add"]),
@@ -41,7 +41,7 @@ impl Reader {
                 .or_else(|| text.strip_prefix("--extra-index-url="))
                 .or_else(|| text.strip_prefix("--registry="))
             {
-                self.acts.push(Act::Index(index.to_owned()), span);
+                self.actions.push(Action::UsesPackageIndex(index.to_owned()), span);
             }
             if std::mem::replace(&mut skip, takes) || text.starts_with('-') || verbs.contains(text)
             {
@@ -50,15 +50,17 @@ impl Reader {
             // pip accepts `name @ https://…`.
             let text = &text.split_once(" @ ").map_or(*text, |(_, address)| address.trim());
             let web = text.starts_with("http://") || text.starts_with("https://");
-            if web && !is_forge(text) {
-                self.acts.push(Act::Executes(CodeOrigin::Fetched((*text).to_owned())), span);
+            if web && !is_release_host(text) {
+                self.actions
+                    .push(Action::ExecutesCode(CodeOrigin::Fetched((*text).to_owned())), span);
             }
             // Installing a downloaded file is equivalent to installing from its address.
-            let from = self.contents(text).fetched;
-            if let Some(from) = from.filter(|from| !is_forge(from)) {
-                self.acts.push(Act::Executes(CodeOrigin::Fetched(from)), span);
+            let from = self.written_file_taint(text).fetched;
+            if let Some(from) = from.filter(|from| !is_release_host(from)) {
+                self.actions.push(Action::ExecutesCode(CodeOrigin::Fetched(from)), span);
             }
-            self.acts.push(Act::Installs { manager, package: (*text).to_owned() }, span);
+            self.actions
+                .push(Action::InstallsPackage { manager, package: (*text).to_owned() }, span);
             if verbs.is_empty() {
                 break;
             }
@@ -68,7 +70,7 @@ impl Reader {
             if let Some(index) =
                 at.and_then(|at| texts.get(at + 1)).filter(|index| index.contains("://"))
             {
-                self.acts.push(Act::Index((*index).to_owned()), span);
+                self.actions.push(Action::UsesPackageIndex((*index).to_owned()), span);
             }
         }
     }

@@ -3,34 +3,34 @@
 use savoir_skill::Span;
 
 use super::{
-    Reader, SHELLS,
-    fetch::is_input,
+    SHELLS, ShellReader,
+    fetch::is_standard_input,
     language_of,
     tokens::{Command, Word},
 };
 use crate::{
-    act::{Act, CodeOrigin, Taint},
+    action::{Action, CodeOrigin, Taint},
     decode,
     fragment::Language,
     host,
 };
 
-impl Reader {
+impl ShellReader {
     /// Finds a shell in the arguments: `kubectl debug node -- sh -c '…'`, `docker run image bash -c
     /// '…'`.
-    pub(super) fn shell_among(&mut self, name: &str, arguments: &[Word]) {
+    pub(super) fn find_shell_in_arguments(&mut self, name: &str, arguments: &[Word]) {
         if SHELLS.contains(&name) {
             return;
         }
         if let Some(last) = arguments.last().filter(|last| name == "ssh" && last.text.contains(' '))
         {
-            self.acts.push_embedded(last.text.clone(), None, Some(Language::Shell), last.span);
+            self.actions.push_embedded(last.text.clone(), None, Some(Language::Shell), last.span);
         }
         for words in arguments.windows(3) {
             let program = words[0].text.rsplit('/').next().unwrap_or_default();
             let flag = words[1].text.as_str();
             if SHELLS.contains(&program) && matches!(flag, "-c" | "-lc" | "-ec") {
-                self.acts.push_embedded(
+                self.actions.push_embedded(
                     words[2].text.clone(),
                     None,
                     language_of(program),
@@ -53,7 +53,7 @@ impl Reader {
     ) {
         let language = language_of(name);
         if let Some(input) = command.input.as_deref().or(printed) {
-            self.acts.push_embedded(input.to_owned(), None, language, span);
+            self.actions.push_embedded(input.to_owned(), None, language, span);
         }
         let mut taint = Taint::default();
         if let Some(here) = &command.here {
@@ -67,7 +67,7 @@ impl Reader {
                 .take_while(|word| word.text.starts_with('-'))
                 .any(|word| !word.text.starts_with("--") && word.text.contains('s'));
         if piped
-            || script.is_none_or(|word| is_input(&word.text))
+            || script.is_none_or(|word| is_standard_input(&word.text))
             || matches!(name, "iex" | "invoke-expression")
         {
             taint.add(flow);
@@ -87,7 +87,7 @@ impl Reader {
             at.and_then(|at| arguments.get(at + 1))
         };
         if let Some(code) = flagged(&["-c", "-e", "--eval", "-lc", "-ic", "-command", "/c"]) {
-            self.acts.push_embedded(code.text.clone(), None, language, code.span);
+            self.actions.push_embedded(code.text.clone(), None, language, code.span);
             let code = code.clone();
             taint.add(&self.word_taint(&code, span));
             if command.words.first().is_some_and(|word| word.text == "xargs") {
@@ -96,14 +96,14 @@ impl Reader {
         } else if name == "eval" {
             let text =
                 arguments.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
-            self.acts.push_embedded(text, None, language, span);
+            self.actions.push_embedded(text, None, language, span);
             for word in arguments {
                 taint.add(&self.word_taint(word, span));
             }
         }
         if let Some(code) = flagged(&["-e", "-r", "-ne", "-le", "-E"])
             && matches!(name, "perl" | "ruby" | "php")
-            && let Some((_, url)) = host::urls(&code.text).first()
+            && let Some((_, url)) = host::find_urls(&code.text).first()
             && ["eval", "exec", "system", "`", "include"]
                 .iter()
                 .any(|word| code.text.contains(word))
@@ -114,8 +114,13 @@ impl Reader {
             && matches!(name, "powershell" | "pwsh")
         {
             taint.decoded = true;
-            if let Some(text) = decode::base64(&code.text) {
-                self.acts.push_embedded(text, Some("an encoded text"), Some(Language::Shell), span);
+            if let Some(text) = decode::decode_base64(&code.text) {
+                self.actions.push_embedded(
+                    text,
+                    Some("an encoded text"),
+                    Some(Language::Shell),
+                    span,
+                );
             }
         }
         if matches!(name, "iex" | "invoke-expression" | "powershell" | "pwsh") {
@@ -128,15 +133,15 @@ impl Reader {
                 || text.contains("net.webclient")
                 || text.contains("invoke-webrequest")
             {
-                let url = host::urls(&text).first().map(|(_, url)| (*url).to_owned());
+                let url = host::find_urls(&text).first().map(|(_, url)| (*url).to_owned());
                 taint.fetched = Some(url.unwrap_or_default());
             }
         }
         if let Some(from) = taint.fetched {
-            self.acts.push(Act::Executes(CodeOrigin::Fetched(from)), span);
+            self.actions.push(Action::ExecutesCode(CodeOrigin::Fetched(from)), span);
         }
         if taint.decoded {
-            self.acts.push(Act::Executes(CodeOrigin::Decoded), span);
+            self.actions.push(Action::ExecutesCode(CodeOrigin::Decoded), span);
         }
     }
 }

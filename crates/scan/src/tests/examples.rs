@@ -3,7 +3,7 @@
 use super::*;
 
 /// Rules about files that are not text; `shapes` tests them.
-const WITHOUT: [&str; 2] = ["binary-program", "disguised-file"];
+const RULES_WITHOUT_EXAMPLES: [&str; 2] = ["binary-program", "disguised-file"];
 
 fn unescape(text: &str) -> String {
     let mut result = String::new();
@@ -43,8 +43,8 @@ fn report(docs: &str, heading: &str) -> Report {
 }
 
 #[test]
-fn examples_hold() {
-    for rule in all_rules().iter().filter(|rule| !WITHOUT.contains(&rule.id)) {
+fn documented_examples_give_the_documented_findings() {
+    for rule in all_rules().iter().filter(|rule| !RULES_WITHOUT_EXAMPLES.contains(&rule.id)) {
         let bad = report(&rule.docs(), "## Bad");
         assert!(ids(&bad).contains(&rule.id), "{}: bad example: {bad:#?}", rule.id);
         let good = report(&rule.docs(), "## Good");

@@ -8,8 +8,8 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 use super::*;
 
-/// Families whose harm is in code, where a flow can be followed.
-const CODE: [&str; 9] = [
+/// Families of samples whose harm is in code.
+const CODE_FAMILIES: [&str; 9] = [
     "dependency-attack",
     "download-execute",
     "javascript-exfiltration",
@@ -21,7 +21,7 @@ const CODE: [&str; 9] = [
     "token-to-stranger",
 ];
 
-/// A file holds samples, each begun by `%%% name`, each file of them by `%% path`.
+/// Splits a file into samples: `%%% name` starts a sample, `%% path` starts one of its files.
 fn samples(text: &str) -> Vec<BTreeMap<String, String>> {
     let mut found = Vec::new();
     for sample in text.split("\n%%% ").map(|part| part.strip_prefix("%%% ").unwrap_or(part)) {
@@ -36,10 +36,10 @@ fn samples(text: &str) -> Vec<BTreeMap<String, String>> {
     found
 }
 
-/// How many skills of the files ask for a look or are blocked, and of how many.
+/// Returns how many skills of the files are flagged, and their total number.
 fn measure(folder: &str, wanted: impl Fn(&str) -> bool) -> (usize, usize) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(folder);
-    let (mut held, mut total) = (0, 0);
+    let (mut caught, mut total) = (0, 0);
     for file in fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()) {
         let name = file.file_stem().unwrap().to_string_lossy().into_owned();
         for sample in samples(&fs::read_to_string(&file).unwrap()).iter().filter(|_| wanted(&name))
@@ -47,14 +47,14 @@ fn measure(folder: &str, wanted: impl Fn(&str) -> bool) -> (usize, usize) {
             let files =
                 sample.iter().map(|(path, text)| (path.as_str(), text.as_bytes())).collect();
             total += 1;
-            held += usize::from(scan(&files).verdict != Verdict::Allow);
+            caught += usize::from(scan(&files).verdict != Verdict::Allow);
         }
     }
-    (held, total)
+    (caught, total)
 }
 
-/// What each set reached, in percent of the samples whose harm is in code and in words.
-const REACHED: [(&str, usize, usize); 11] = [
+/// Minimum detection rate of each set in percent, for harm in code and harm in text.
+const MIN_DETECTION_PERCENT: [(&str, usize, usize); 11] = [
     ("first", 90, 65),
     ("second", 93, 72),
     ("third", 90, 70),
@@ -69,26 +69,26 @@ const REACHED: [(&str, usize, usize); 11] = [
 ];
 
 #[test]
-fn harmful_code_is_held() {
-    for (set, percent, _) in REACHED {
-        let is_code = |family: &str| CODE.contains(&family.trim_end_matches("-2"));
-        let (held, total) = measure(&format!("harmful/{set}"), is_code);
-        assert!(total >= 70 && held * 100 >= total * percent, "{set}: {held} of {total}");
+fn detection_rate_of_harmful_code() {
+    for (set, percent, _) in MIN_DETECTION_PERCENT {
+        let is_code = |family: &str| CODE_FAMILIES.contains(&family.trim_end_matches("-2"));
+        let (caught, total) = measure(&format!("harmful/{set}"), is_code);
+        assert!(total >= 70 && caught * 100 >= total * percent, "{set}: {caught} of {total}");
     }
 }
 
 #[test]
-fn harmful_words_are_held() {
-    for (set, _, percent) in REACHED {
-        let is_prose = |family: &str| !CODE.contains(&family.trim_end_matches("-2"));
-        let (held, total) = measure(&format!("harmful/{set}"), is_prose);
-        assert!(total >= 50 && held * 100 >= total * percent, "{set}: {held} of {total}");
+fn detection_rate_of_harmful_text() {
+    for (set, _, percent) in MIN_DETECTION_PERCENT {
+        let is_prose = |family: &str| !CODE_FAMILIES.contains(&family.trim_end_matches("-2"));
+        let (caught, total) = measure(&format!("harmful/{set}"), is_prose);
+        assert!(total >= 50 && caught * 100 >= total * percent, "{set}: {caught} of {total}");
     }
 }
 
 /// Honest skills about keys, attacks, installers and deletions, which look like harmful ones.
 #[test]
 fn harmless_lookalikes_pass() {
-    let (held, total) = measure("harmless", |_| true);
-    assert!(total == 150 && held <= 12, "{held} of {total}");
+    let (caught, total) = measure("harmless", |_| true);
+    assert!(total == 150 && caught <= 12, "{caught} of {total}");
 }

@@ -2,15 +2,15 @@
 
 use savoir_skill::Span;
 
-use super::{CLIPBOARD, CrossFileState, SCREEN, TYPED, UNKNOWN, Value};
+use super::{CLIPBOARD, CrossFileState, SCREENSHOTS, TYPED_PASSWORDS, UNKNOWN, Value};
 use crate::{
-    act::{Act, Acts, CodeOrigin, Taint},
+    action::{Action, Actions, CodeOrigin, Taint},
     fragment::Language,
     host, sensitive_path, shell,
 };
 
 /// Commands that print a credential, and the kind of credential.
-const SECRETS: &[(&str, &str)] = &[
+const CREDENTIAL_COMMANDS: &[(&str, &str)] = &[
     ("git credential fill", "Git credentials"),
     ("git credential-", "Git credentials"),
     ("security dump-keychain", "keychains"),
@@ -49,7 +49,7 @@ const SECRETS: &[(&str, &str)] = &[
 ];
 
 /// Commands that print a token, and the environment variable that usually contains it.
-const TOKENS: &[(&str, &str)] = &[
+const TOKEN_COMMANDS: &[(&str, &str)] = &[
     ("gh auth token", "GITHUB_TOKEN"),
     ("gcloud auth print-", "GOOGLE_TOKEN"),
     ("gcloud auth application-default print-", "GOOGLE_TOKEN"),
@@ -74,7 +74,7 @@ const TOKENS: &[(&str, &str)] = &[
 ];
 
 /// Parts of commands that ask for a password in a dialog window.
-const DIALOGS: [&str; 6] = [
+const PASSWORD_DIALOG_MARKERS: [&str; 6] = [
     "hidden answer",
     "hiddenanswer",
     "zenity --password",
@@ -84,19 +84,19 @@ const DIALOGS: [&str; 6] = [
 ];
 
 /// Commands that print the clipboard or capture the screen.
-const PRIVATE: [(&str, &str); 8] = [
+const PRIVATE_DATA_COMMANDS: [(&str, &str); 8] = [
     ("pbpaste", CLIPBOARD),
     ("wl-paste", CLIPBOARD),
     ("xsel", CLIPBOARD),
     ("xclip", CLIPBOARD),
     ("powershell get-clipboard", CLIPBOARD),
     ("get-clipboard", CLIPBOARD),
-    ("screencapture", SCREEN),
-    ("scrot", SCREEN),
+    ("screencapture", SCREENSHOTS),
+    ("scrot", SCREENSHOTS),
 ];
 
 /// Words that can precede the program in a command.
-const PREFIXES: [&str; 10] =
+const COMMAND_PREFIXES: [&str; 10] =
     ["sudo", "nohup", "env", "exec", "start", "setsid", "time", "nice", "cmd", "cmd.exe"];
 
 /// Programs that execute the file that is passed to them.
@@ -122,7 +122,7 @@ const INTERPRETERS: [&str; 18] = [
 ];
 
 /// The words of a command as one text, with [`UNKNOWN`] for unknown words.
-fn words_of(command: &Value) -> String {
+fn command_text(command: &Value) -> String {
     if command.items.is_empty() {
         return command.text_or_unknown().to_owned();
     }
@@ -131,19 +131,19 @@ fn words_of(command: &Value) -> String {
 
 /// Records that a command is run: by a shell if the value is a text, directly if it is a list.
 /// `input` is its standard input.
-pub(crate) fn run(
+pub(crate) fn record_command(
     command: &Value,
     input: Option<&Value>,
     state: &CrossFileState,
     span: Span,
-    acts: &mut Acts,
+    actions: &mut Actions,
 ) {
     let mut taint = command.all_taint();
-    let text = words_of(command);
+    let text = command_text(command);
     if command.items.is_empty() {
         if command.text.is_some() {
             let hidden_in = taint.decoded.then_some("an encoded text");
-            acts.push_embedded(text.clone(), hidden_in, Some(Language::Shell), span);
+            actions.push_embedded(text.clone(), hidden_in, Some(Language::Shell), span);
         }
     } else {
         let word = |item: &Value| match item.name.as_deref() {
@@ -154,39 +154,39 @@ pub(crate) fn run(
         };
         let words: Vec<String> = command.items.iter().map(word).collect();
         let found = shell::read_words(&words, span);
-        found.located.into_iter().for_each(|seen| acts.push(seen.act, span));
-        acts.embedded.extend(found.embedded.into_iter().map(|mut inner| {
+        found.located.into_iter().for_each(|seen| actions.push(seen.action, span));
+        actions.embedded.extend(found.embedded.into_iter().map(|mut inner| {
             inner.span = span;
             inner
         }));
     }
     if let Some(from) = fetched_program(command, state) {
-        acts.push(Act::Executes(CodeOrigin::Fetched(from)), span);
+        actions.push(Action::ExecutesCode(CodeOrigin::Fetched(from)), span);
     }
     if taint.decoded {
-        acts.push(Act::Executes(CodeOrigin::Decoded), span);
+        actions.push(Action::ExecutesCode(CodeOrigin::Decoded), span);
     }
     let lower = text.to_lowercase();
     if lower.contains("hidden answer") || lower.contains("hiddenanswer") {
-        acts.push(Act::Asks("a password in a window of its own"), span);
+        actions.push(Action::AsksForSecret("a password in a window of its own"), span);
     }
     for word in text.split_whitespace() {
         let file = word.trim_start_matches(['@', '-', '=']).rsplit(['=', '@']).next();
         taint.add(&Taint { fetched: None, ..state.contents(file.unwrap_or(word)) });
     }
     if let Some(input) = input {
-        let given = input.all_taint();
-        if let Some(from) = given.fetched.clone().filter(|_| reads_code(&text)) {
-            acts.push(Act::Executes(CodeOrigin::Fetched(from)), span);
+        let input_taint = input.all_taint();
+        if let Some(from) = input_taint.fetched.clone().filter(|_| executes_stdin(&text)) {
+            actions.push(Action::ExecutesCode(CodeOrigin::Fetched(from)), span);
         }
-        taint.add(&given);
+        taint.add(&input_taint);
     }
-    feed(&text, &taint, span, acts);
+    record_piped_data(&text, &taint, span, actions);
 }
 
 /// Whether a command executes its standard input: an interpreter without a file argument.
-fn reads_code(command: &str) -> bool {
-    let mut words = command.split_whitespace().skip_while(|word| PREFIXES.contains(word));
+fn executes_stdin(command: &str) -> bool {
+    let mut words = command.split_whitespace().skip_while(|word| COMMAND_PREFIXES.contains(word));
     let program = words.next().unwrap_or_default();
     let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
     INTERPRETERS.contains(&name)
@@ -194,22 +194,22 @@ fn reads_code(command: &str) -> bool {
 }
 
 /// Records that a command such as curl sends data, if `taint` is secret.
-pub(crate) fn feed(command: &str, taint: &Taint, span: Span, acts: &mut Acts) {
+pub(crate) fn record_piped_data(command: &str, taint: &Taint, span: Span, actions: &mut Actions) {
     const SENDERS: [&str; 9] =
         ["curl", "wget", "nc ", "ncat", "scp ", "rsync ", "ftp ", "dig ", "nslookup "];
     if !taint.is_secret() || !SENDERS.iter().any(|name| command.contains(name)) {
         return;
     }
-    let to = host::urls(command).first().map(|(_, url)| (*url).to_owned()).unwrap_or_default();
+    let to = host::find_urls(command).first().map(|(_, url)| (*url).to_owned()).unwrap_or_default();
     let sends = Taint { fetched: None, ..taint.clone() };
     // A header usually authenticates; which word contains the secret is unknown here.
     let header = command.contains("-H") || command.contains("--header");
     let only_tokens = !sends.environment && !sends.files && sends.credential.is_none();
     if header && only_tokens {
         let log_in = sends.tokens;
-        return acts.push(Act::Network { to, sends: Taint::default(), log_in }, span);
+        return actions.push(Action::Connects { to, sends: Taint::default(), log_in }, span);
     }
-    acts.push(Act::Network { to, sends, log_in: Vec::new() }, span);
+    actions.push(Action::Connects { to, sends, log_in: Vec::new() }, span);
 }
 
 /// Returns the address that the started program was downloaded from, if any.
@@ -225,7 +225,7 @@ fn fetched_program(command: &Value, state: &CrossFileState) -> Option<String> {
                     known.or_else(|| from.filter(|_| word.contains(UNKNOWN)).cloned()),
                 )
             });
-            started(&words.collect::<Vec<_>>())
+            executed_download(&words.collect::<Vec<_>>())
         });
     }
     let words = command.items.iter().map(|item| {
@@ -235,14 +235,14 @@ fn fetched_program(command: &Value, state: &CrossFileState) -> Option<String> {
         let own = item.all_taint().fetched.filter(|_| unknown);
         (item.text_or_unknown().to_owned(), known.or(own))
     });
-    started(&words.collect::<Vec<_>>())
+    executed_download(&words.collect::<Vec<_>>())
 }
 
 /// Returns the download address of the word that one command executes. Each word is paired with the
 /// address that its file was downloaded from.
-fn started(words: &[(String, Option<String>)]) -> Option<String> {
+fn executed_download(words: &[(String, Option<String>)]) -> Option<String> {
     let mut rest = words.iter().skip_while(|(word, _)| {
-        PREFIXES.contains(&word.as_str())
+        COMMAND_PREFIXES.contains(&word.as_str())
             || word.starts_with('-')
             || word.eq_ignore_ascii_case("/c")
     });
@@ -262,7 +262,7 @@ fn started(words: &[(String, Option<String>)]) -> Option<String> {
 }
 
 /// Whether a command begins with these words; options between them are skipped.
-fn calls(command: &str, words: &str) -> bool {
+fn starts_with_words(command: &str, words: &str) -> bool {
     let mut wanted = words.split(' ').peekable();
     let mut option = false;
     for word in command.split_whitespace().take(16) {
@@ -283,7 +283,7 @@ fn calls(command: &str, words: &str) -> bool {
 }
 
 /// Whether a command begins with these words.
-fn begins(command: &str, start: &str) -> bool {
+fn starts_with_exact_words(command: &str, start: &str) -> bool {
     command.strip_prefix(start).is_some_and(|rest| {
         start.ends_with(['-', '_']) || !rest.starts_with(|c: char| c.is_alphanumeric())
     })
@@ -293,41 +293,47 @@ fn begins(command: &str, start: &str) -> bool {
 pub(crate) fn printed_secret(command: &str) -> Taint {
     let first = command.split_whitespace().next().unwrap_or_default();
     let same = |start: &str| start.starts_with(first) || start.ends_with(['-', '_']);
-    let listed = |start: &str| same(start) && (begins(command, start) || calls(command, start));
-    let secret = SECRETS.iter().find(|(start, _)| listed(start));
+    let listed = |start: &str| {
+        same(start)
+            && (starts_with_exact_words(command, start) || starts_with_words(command, start))
+    };
+    let secret = CREDENTIAL_COMMANDS.iter().find(|(start, _)| listed(start));
     let mut taint = Taint { credential: secret.map(|(_, what)| *what), ..Taint::default() };
-    let token = TOKENS.iter().find(|(start, _)| listed(start));
+    let token = TOKEN_COMMANDS.iter().find(|(start, _)| listed(start));
     taint.tokens.extend(token.map(|(_, name)| (*name).to_owned()));
-    let searches = ["grep", "rg", "egrep"].iter().any(|name| begins(command, name));
+    let searches =
+        ["grep", "rg", "egrep"].iter().any(|name| starts_with_exact_words(command, name));
     if searches && ["AKIA", "ghp_", "PRIVATE KEY", "xoxb"].iter().any(|form| command.contains(form))
     {
         taint.credential = Some("secrets in files");
     }
-    if begins(command, "netsh") && command.contains("key=clear") {
+    if starts_with_exact_words(command, "netsh") && command.contains("key=clear") {
         taint.credential = Some("passwords of networks");
     }
     taint
 }
 
 /// The taint of a command's output.
-pub(crate) fn output_of(command: &Value) -> Taint {
-    let words = words_of(command);
+pub(crate) fn output_taint(command: &Value) -> Taint {
+    let words = command_text(command);
     let mut taint = Taint::default();
     if words.len() > 4096 {
         return taint;
     }
     taint.credential = words.split_whitespace().find_map(sensitive_path::credential_at);
     let lower = words.to_lowercase();
-    if DIALOGS.iter().any(|dialog| lower.contains(dialog)) {
-        taint.credential = Some(TYPED);
+    if PASSWORD_DIALOG_MARKERS.iter().any(|dialog| lower.contains(dialog)) {
+        taint.credential = Some(TYPED_PASSWORDS);
     }
     for part in words.split(['|', ';', '&', '\n', '(', '`']) {
         let part = part.split_whitespace().collect::<Vec<_>>().join(" ");
         let part = part.strip_prefix("sudo ").unwrap_or(&part);
-        let begins = |start: &str| begins(part, start);
+        let begins = |start: &str| starts_with_exact_words(part, start);
         taint.add(&printed_secret(part));
         let lower = part.to_ascii_lowercase();
-        let copied = PRIVATE.iter().find(|(start, _)| self::begins(&lower, start));
+        let copied = PRIVATE_DATA_COMMANDS
+            .iter()
+            .find(|(start, _)| self::starts_with_exact_words(&lower, start));
         taint.private = taint.private.or(copied.map(|(_, what)| *what));
         taint.environment |= matches!(part, "env" | "printenv" | "set" | "export -p");
         if let Some(name) = part.strip_prefix("printenv ")
@@ -339,7 +345,7 @@ pub(crate) fn output_of(command: &Value) -> Taint {
             taint.tokens.push(".env".into());
         }
         if begins("curl") || begins("wget") {
-            taint.fetched = host::urls(part).first().map(|(_, url)| (*url).to_owned());
+            taint.fetched = host::find_urls(part).first().map(|(_, url)| (*url).to_owned());
         }
     }
     taint

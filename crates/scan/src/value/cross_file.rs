@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use super::{UNKNOWN, Value, rank};
-use crate::act::Taint;
+use super::{UNKNOWN, Value, danger_rank};
+use crate::action::Taint;
 
 const MAX_ENTRIES: usize = 4096;
 
@@ -40,19 +40,19 @@ impl CrossFileState {
         if function.is_empty() || !known && self.call_arguments.len() >= MAX_ENTRIES {
             return;
         }
-        let given = self.call_arguments.entry(function.to_owned()).or_default();
+        let merged_arguments = self.call_arguments.entry(function.to_owned()).or_default();
         for (index, argument) in positional.iter().enumerate().take(MAX_ARGUMENTS) {
-            match given.positional.get_mut(index) {
+            match merged_arguments.positional.get_mut(index) {
                 Some(known) => known.merge(argument),
-                None => given.positional.push(argument.clone()),
+                None => merged_arguments.positional.push(argument.clone()),
             }
         }
         for (name, argument) in keywords.iter().take(MAX_ARGUMENTS) {
-            let full = given.keywords.len() >= MAX_ARGUMENTS;
-            match given.keywords.iter_mut().find(|(known, _)| known == name) {
+            let full = merged_arguments.keywords.len() >= MAX_ARGUMENTS;
+            match merged_arguments.keywords.iter_mut().find(|(known, _)| known == name) {
                 Some((_, known)) => known.merge(argument),
                 None if full => {}
-                None => given.keywords.push((name.clone(), argument.clone())),
+                None => merged_arguments.keywords.push((name.clone(), argument.clone())),
             }
         }
     }
@@ -113,7 +113,7 @@ impl Value {
             && self.name.is_none()
             && self.items.is_empty()
             && self.taint.fetched.is_none();
-        if empty || rank(other) > rank(self) {
+        if empty || danger_rank(other) > danger_rank(self) {
             *self = other.clone();
         }
         self.taint = taint;

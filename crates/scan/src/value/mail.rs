@@ -3,37 +3,37 @@
 use savoir_skill::Span;
 
 use super::{UNKNOWN, Value};
-use crate::act::{Act, Acts, Taint};
+use crate::action::{Action, Actions, Taint};
 
 /// Description of the data that such mails contain.
-const MAILS: &str = "mails of the user";
+const USER_MAILS: &str = "mails of the user";
 
 /// Maximum number of recipients and message fields that are examined.
 const MAX_MAIL_PARTS: usize = 64;
 
-/// Collects the addresses that are written in the code; sets `others` if some are unknown.
-fn addresses(value: &Value, found: &mut Vec<String>, others: &mut bool, depth: usize) {
+/// Collects the addresses that are written in the code; sets `has_unknown` if some are unknown.
+fn collect_addresses(value: &Value, found: &mut Vec<String>, has_unknown: &mut bool, depth: usize) {
     let inner = value.as_entry().map(|(_, inner)| inner);
     if let Some(inner) = inner.filter(|_| depth < 4) {
-        return addresses(inner, found, others, depth + 1);
+        return collect_addresses(inner, found, has_unknown, depth + 1);
     }
     for item in value.items.iter().take(MAX_MAIL_PARTS).filter(|_| depth < 4) {
-        addresses(item, found, others, depth + 1);
+        collect_addresses(item, found, has_unknown, depth + 1);
     }
     if !value.items.is_empty() {
         return;
     }
     let text = value.text_or_unknown();
-    *others |= text.contains(UNKNOWN);
+    *has_unknown |= text.contains(UNKNOWN);
     if text.len() > 2_000 {
         return;
     }
     let words = text.split(|c: char| c.is_whitespace() || ",;<>\"'".contains(c));
-    found.extend(words.filter(|word| is_fixed(word)).map(str::to_owned));
+    found.extend(words.filter(|word| is_real_address(word)).map(str::to_owned));
 }
 
 /// Whether a word is a real mail address and not an example.
-fn is_fixed(word: &str) -> bool {
+fn is_real_address(word: &str) -> bool {
     let Some((user, host)) = word.split_once('@') else { return false };
     let host = host.to_ascii_lowercase();
     let example = ["example.com", "example.org", "example.net", "yourdomain", "domain.com"];
@@ -43,31 +43,36 @@ fn is_fixed(word: &str) -> bool {
         && !example.iter().any(|part| host.contains(part))
 }
 
-/// Records the suspicious recipients of one mail: every fixed address in `hidden` (bcc), and fixed
-/// addresses in `open` if the mail has other, variable recipients as well.
-pub(crate) fn mailed(open: &[&Value], hidden: &[&Value], span: Span, acts: &mut Acts) {
-    let (mut seen, mut others) = (Vec::new(), false);
-    for value in open {
-        addresses(value, &mut seen, &mut others, 0);
+/// Records the suspicious recipients of one mail: every fixed address in `bcc_recipients`, and
+/// fixed addresses in `visible_recipients` if the mail has other, variable recipients as well.
+pub(crate) fn record_fixed_recipients(
+    visible_recipients: &[&Value],
+    bcc_recipients: &[&Value],
+    span: Span,
+    actions: &mut Actions,
+) {
+    let (mut visible, mut has_unknown) = (Vec::new(), false);
+    for value in visible_recipients {
+        collect_addresses(value, &mut visible, &mut has_unknown, 0);
     }
-    let mut unseen = Vec::new();
-    for value in hidden {
-        addresses(value, &mut unseen, &mut false, 0);
+    let mut suspicious = Vec::new();
+    for value in bcc_recipients {
+        collect_addresses(value, &mut suspicious, &mut false, 0);
     }
-    if others {
-        unseen.append(&mut seen);
+    if has_unknown {
+        suspicious.append(&mut visible);
     }
-    for address in unseen {
-        let sends = Taint::private(MAILS);
-        acts.push(
-            Act::Network { to: format!("mailto:{address}"), sends, log_in: Vec::new() },
+    for address in suspicious {
+        let sends = Taint::private(USER_MAILS);
+        actions.push(
+            Action::Connects { to: format!("mailto:{address}"), sends, log_in: Vec::new() },
             span,
         );
     }
 }
 
-/// Checks a message that is an object: `{ to, cc, bcc }`.
-pub(crate) fn message(message: &Value, span: Span, acts: &mut Acts) {
+/// Checks the recipients `to` and `bcc` of a message that is an object.
+pub(crate) fn record_message_recipients(message: &Value, span: Span, actions: &mut Actions) {
     if message.items.len() > MAX_MAIL_PARTS {
         return;
     }
@@ -75,24 +80,29 @@ pub(crate) fn message(message: &Value, span: Span, acts: &mut Acts) {
         keys.iter().filter_map(|key| message.under(key)).collect()
     };
     let to = under(&["to", "To", "recipient", "recipients"]);
-    let hidden = under(&["bcc", "Bcc", "BCC"]);
-    mailed(&to, &hidden, span, acts);
+    let bcc_recipients = under(&["bcc", "Bcc", "BCC"]);
+    record_fixed_recipients(&to, &bcc_recipients, span, actions);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn count(open: &[Value], hidden: &[Value]) -> usize {
-        let mut acts = Acts::default();
-        let open: Vec<&Value> = open.iter().collect();
-        let hidden: Vec<&Value> = hidden.iter().collect();
-        mailed(&open, &hidden, Span::new(0, 0), &mut acts);
-        acts.located.len()
+    fn count(visible_recipients: &[Value], bcc_recipients: &[Value]) -> usize {
+        let mut actions = Actions::default();
+        let visible_recipients: Vec<&Value> = visible_recipients.iter().collect();
+        let bcc_recipients: Vec<&Value> = bcc_recipients.iter().collect();
+        record_fixed_recipients(
+            &visible_recipients,
+            &bcc_recipients,
+            Span::new(0, 0),
+            &mut actions,
+        );
+        actions.located.len()
     }
 
     #[test]
-    fn recipients_that_nobody_named() {
+    fn fixed_extra_recipients_are_recorded() {
         assert_eq!(count(&[Value::default(), Value::text("a@b.example")], &[]), 1);
         assert_eq!(count(&[Value::text("{}, A <a@b.example>")], &[]), 1);
         assert_eq!(count(&[], &[Value::text("a@b.example")]), 1);

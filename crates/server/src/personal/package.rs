@@ -59,7 +59,7 @@ pub enum PackageError {
     Text(String),
     /// SKILL.md has a NUL byte, which many programs treat as the end of the text.
     #[error(
-        "SKILL.md:{line}:{column}: a NUL byte stands here; delete it, or look at it with savoir check"
+        "SKILL.md:{line}:{column}: there is a NUL byte here; delete it, or look at it with savoir check"
     )]
     Nul { line: usize, column: usize },
     /// SKILL.md is too large.

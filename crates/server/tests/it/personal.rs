@@ -180,7 +180,7 @@ async fn what_is_refused_leaves_nothing() {
     let nul = markdown(&ann, "---\nname: bad\ndescription: d\n---\nSay hel\0lo.\n").await;
     assert_eq!(nul.status, 400, "{}", nul.text);
     let message = nul.json()["detail"]["message"].to_string();
-    assert!(message.contains("SKILL.md:5:8: a NUL byte stands here"), "{message}");
+    assert!(message.contains("SKILL.md:5:8: there is a NUL byte here"), "{message}");
     for (kind, body, status) in [
         ("application/json", "{}", 400),
         ("text/markdown", "", 400),

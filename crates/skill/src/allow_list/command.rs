@@ -21,8 +21,8 @@ pub(super) fn check_command(pattern: &str, command: &str) -> Result<(), Conditio
         return doubt.map_or(Ok(()), |why| Err(ConditionError::InDoubt(why)));
     }
     let first = strip_wildcard(pattern).unwrap_or(pattern);
-    let begin = if has_wildcard { "begin with" } else { "be" };
-    Err(ConditionError::NotMet(format!("the command must {begin} `{first}`").into()))
+    let expected = if has_wildcard { "start with" } else { "be" };
+    Err(ConditionError::NotMet(format!("the command must {expected} `{first}`").into()))
 }
 
 /// Parses a pattern into words, and whether more words may follow.

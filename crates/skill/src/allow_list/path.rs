@@ -23,7 +23,7 @@ pub(super) fn check_path(pattern: &str, path: &str) -> PatternCheck {
 pub(super) fn is_ruled_out(pattern: &str, path: &str) -> Result<bool, Cow<'static, str>> {
     check_path_syntax(path)?;
     if path.starts_with('/') != pattern.starts_with('/') {
-        return Err(format!("the path must begin as `{pattern}` does, to be compared").into());
+        return Err(format!("the path must start like `{pattern}` to be compared").into());
     }
     Ok(matches_pattern(&read_pattern(pattern)?, &split_path(path)))
 }

@@ -15,8 +15,8 @@ fn arguments(value: Value) -> Map<String, Value> {
 }
 
 fn runs(list: &AllowList, command: &str) -> bool {
-    let given = arguments(json!({"command": command}));
-    list.check(OfferedTool::Host("run_command"), &given).is_ok()
+    let call_arguments = arguments(json!({"command": command}));
+    list.check(OfferedTool::Host("run_command"), &call_arguments).is_ok()
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn skill_tools_are_denied_by_each_of_their_names() {
 }
 
 #[test]
-fn stray_parentheses_only_narrow_the_list() {
+fn stray_parentheses_never_widen_the_list() {
     let command = arguments(json!({"command": "rm -rf /"}));
     for text in ["Bash (git log:*)", "Bash\n(git log:*)", "(Bash", "Bash)", "(Bash)"] {
         let list = list(text);
@@ -87,7 +87,7 @@ fn stray_parentheses_only_narrow_the_list() {
 }
 
 #[test]
-fn a_skill_cannot_offer_a_tool_of_the_host() {
+fn skill_tools_cannot_replace_host_tools() {
     let list = list("Bash Read search git/log");
     let offered = |skill, tool, called| OfferedTool::Skill { skill, tool, called };
     for (skill, tool, called) in [
@@ -138,7 +138,7 @@ fn commands_must_start_with_the_allowed_words() {
 }
 
 #[test]
-fn nothing_starts_a_second_command() {
+fn second_commands_are_rejected() {
     let list = list("Bash(git add:*)");
     for command in [
         "git add . && rm -rf /",
@@ -182,9 +182,9 @@ fn unknown_allowed_condition_allows_nothing() {
         assert!(!runs(&list(text), "git add"), "{text}");
     }
     let list = list("my_tool(x) Read([ab]) WebFetch(example.com)");
-    let given = arguments(json!({"path": "a", "url": "https://example.com", "x": "x"}));
+    let call_arguments = arguments(json!({"path": "a", "url": "https://example.com", "x": "x"}));
     for tool in ["my_tool", "read_file", "web_fetch"] {
-        let error = list.check(OfferedTool::Host(tool), &given).unwrap_err();
+        let error = list.check(OfferedTool::Host(tool), &call_arguments).unwrap_err();
         assert_eq!(error.code(), "arguments-not-allowed", "{tool}");
     }
     for text in ["Bash", "Bash()", "Bash(*)", "Bash(:*)", "Bash(x) Bash"] {
@@ -246,15 +246,15 @@ fn hosts_outside_the_allowed_domain_are_rejected() {
 }
 
 #[test]
-fn arguments_of_another_kind_are_refused() {
+fn arguments_of_another_type_are_rejected() {
     let list = list("Bash(git:*) Read(docs/**)");
-    for given in [
+    for call_arguments in [
         json!({}),
         json!({"command": ["git", "add"]}),
         json!({"command": 1}),
         json!({"Command": "git"}),
     ] {
-        assert!(list.check(OfferedTool::Host("run_command"), &arguments(given)).is_err());
+        assert!(list.check(OfferedTool::Host("run_command"), &arguments(call_arguments)).is_err());
     }
 }
 
@@ -265,9 +265,9 @@ fn rejection_lists_what_is_allowed() {
     assert_eq!(other.code(), "tool-not-allowed");
     assert!(other.to_string().contains("`write_file`"), "{other}");
     assert!(other.to_string().contains("Read, Bash(git add:*)"), "{other}");
-    let given = arguments(json!({"command": "git push"}));
-    let wrong = list.check(OfferedTool::Host("run_command"), &given).unwrap_err();
-    assert!(wrong.to_string().contains("must begin with `git add`"), "{wrong}");
+    let call_arguments = arguments(json!({"command": "git push"}));
+    let wrong = list.check(OfferedTool::Host("run_command"), &call_arguments).unwrap_err();
+    assert!(wrong.to_string().contains("must start with `git add`"), "{wrong}");
 }
 
 fn policy(allowed: &str, denied: &str) -> Policy {
@@ -286,11 +286,11 @@ fn denied_tools_are_not_allowed() {
         !list.names(OfferedTool::Host("run_command")) && list.names(OfferedTool::Host("read_file"))
     );
     assert!(!list.names(OfferedTool::Host("web_fetch")));
-    let given = arguments(json!({"command": "ls"}));
-    let error = list.check(OfferedTool::Host("run_command"), &given).unwrap_err();
+    let call_arguments = arguments(json!({"command": "ls"}));
+    let error = list.check(OfferedTool::Host("run_command"), &call_arguments).unwrap_err();
     assert_eq!(error.code(), "tool-not-allowed");
     assert!(error.to_string().contains("denied by this skill (Bash, WebFetch(*))"), "{error}");
-    assert!(list.check(OfferedTool::Host("write_file"), &given).is_ok());
+    assert!(list.check(OfferedTool::Host("write_file"), &call_arguments).is_ok());
     let both = AllowList::of(&policy("Bash Read", "Bash")).unwrap();
     assert!(
         !both.names(OfferedTool::Host("run_command")) && both.names(OfferedTool::Host("read_file"))
@@ -417,8 +417,8 @@ fn denied_commands_cannot_be_disguised() {
     ] {
         assert!(!runs(&list, command), "{command}");
     }
-    for given in [json!({}), json!({"command": ["git", "push"]})] {
-        assert!(list.check(OfferedTool::Host("run_command"), &arguments(given)).is_err());
+    for call_arguments in [json!({}), json!({"command": ["git", "push"]})] {
+        assert!(list.check(OfferedTool::Host("run_command"), &arguments(call_arguments)).is_err());
     }
 }
 
@@ -426,7 +426,9 @@ fn denied_commands_cannot_be_disguised() {
 fn denied_paths_and_hosts_are_rejected() {
     let denied = "Read(secrets/**, *.pem) WebFetch(domain:example.com, domain:*.example.com)";
     let list = AllowList::of(&policy("Read WebFetch", denied)).unwrap();
-    let may = |tool, given| list.check(OfferedTool::Host(tool), &arguments(given)).is_ok();
+    let may = |tool, call_arguments| {
+        list.check(OfferedTool::Host(tool), &arguments(call_arguments)).is_ok()
+    };
     assert!(may("read_file", json!({"path": "docs/a.md"})));
     for path in
         ["secrets/a", "./secrets//a/b", "x.pem", "/w/secrets/a", "docs/../secrets/a", "secrets"]
@@ -469,8 +471,9 @@ fn unclosed_grant_allows_nothing_and_denies_all_named_tools() {
         }
         assert!(!list.names(OfferedTool::Host("read_file")), "{text}");
     }
-    let given = arguments(json!({"command": "rm"}));
-    let refused = list("Bash(rm").check(OfferedTool::Host("run_command"), &given).unwrap_err();
+    let call_arguments = arguments(json!({"command": "rm"}));
+    let refused =
+        list("Bash(rm").check(OfferedTool::Host("run_command"), &call_arguments).unwrap_err();
     assert_eq!(refused.code(), "arguments-not-allowed");
     assert!(refused.to_string().contains("not closed: write Bash(rm)"), "{refused}");
     let denied = AllowList::of(&policy("", "Bash(git push:*, Write Read(x)")).unwrap();

@@ -42,7 +42,7 @@ impl Rule {
         self.docs.summary()
     }
 
-    /// The example of what the rule finds.
+    /// The example that the rule reports.
     pub fn bad(&self) -> Option<Example> {
         self.example("## Bad")
     }

@@ -44,7 +44,7 @@ impl fmt::Display for Target {
 
 /// A word that names no target.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{0}` is not a target; there are {known}", known = Target::ALL.map(Target::id).join(", "))]
+#[error("unknown target `{0}`; expected one of {known}", known = Target::ALL.map(Target::id).join(", "))]
 pub struct UnknownTarget(String);
 
 impl FromStr for Target {

@@ -56,9 +56,9 @@ pub(crate) fn parse_yes_no(cell: &str) -> Option<bool> {
 
 /// Returns the `X` of `(default: X)` in a description, parsed as the type of the parameter.
 pub fn default_in_description(description: &str, kind: ParameterKind) -> Option<Value> {
-    const MARK: &str = "(default:";
-    let at = description.to_ascii_lowercase().find(MARK)?;
-    let rest = description.get(at + MARK.len()..)?;
+    const DEFAULT_MARK: &str = "(default:";
+    let at = description.to_ascii_lowercase().find(DEFAULT_MARK)?;
+    let rest = description.get(at + DEFAULT_MARK.len()..)?;
     let text = rest.get(..closing_parenthesis(rest)?)?;
     kind.read(unwrap_code(text.trim()))
 }

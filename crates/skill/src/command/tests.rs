@@ -1,4 +1,4 @@
-//! Commands from template to words.
+//! Tests parsing of command templates and filling in of arguments.
 
 use serde_json::json;
 

@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_end() {
+    fn unterminated_quotes_are_errors() {
         assert_eq!(tokenize("a 'b"), Err(CommandError::UnterminatedQuote('\'')));
         assert_eq!(tokenize("a \"b'"), Err(CommandError::UnterminatedQuote('"')));
         assert_eq!(tokenize("a \"b\\"), Err(CommandError::UnterminatedQuote('"')));

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_come_back_stays() {
+    fn irreversible_placeholders_are_not_rewritten() {
         let flow = skill(Dialect::AGENT_FLOW, &["who", "1"]);
         for body in ["{{who}}s", "{{who}} costs $who", "{{1}}"] {
             let translation = translate(body, &flow, Dialect::CLAUDE_CODE);

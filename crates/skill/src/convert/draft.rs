@@ -139,7 +139,7 @@ fn verify(reading: &Reading, mapper: &FieldMapper<'_>, draft: &Draft) -> Result<
     if !clean {
         return Err(ConvertError::unfaithful("frontmatter", mapper.target));
     }
-    if let Some(field) = mapper.lost(&result.skill) {
+    if let Some(field) = mapper.first_lost_field(&result.skill) {
         return Err(ConvertError::unfaithful(field, mapper.target));
     }
     let text = reading.document.text();
@@ -166,7 +166,8 @@ fn write_prose(reading: &Reading, target: Dialect) -> Result<Draft, ConvertError
     if result.document.state() != State::Absent || restored.as_deref() != Some(document.text()) {
         return Err(failed());
     }
-    let why = "prose has no fields; a comment keeps its lines so that converting back restores it";
+    let why =
+        "prose has no fields; a comment stores its lines so that converting back restores them";
     let fields = document.entries().iter();
     let mut report: Vec<FieldReport> = fields
         .map(|entry| FieldReport::new(&entry.key, "comment", FieldOutcome::Moved, why))

@@ -126,7 +126,7 @@ fn tail_start(text: &str) -> usize {
 pub(super) fn entry_text(key: &str, value: &Node, indent: usize) -> String {
     let head = format!("{:indent$}{}:", "", write_scalar(key, YamlVersion::V1_1));
     match &value.data {
-        NodeData::Scalar { text, style: Style::Plain } if is_spelled(text, value) => {
+        NodeData::Scalar { text, style: Style::Plain } if keeps_spelling(text, value) => {
             let blank = if text.is_empty() { "" } else { " " };
             format!("{head}{blank}{text}\n")
         }
@@ -145,25 +145,25 @@ pub(super) fn entry_text(key: &str, value: &Node, indent: usize) -> String {
 
 fn item_text(item: &Node, indent: usize) -> String {
     match &item.data {
-        NodeData::Scalar { text, style: Style::Plain } if is_spelled(text, item) => {
+        NodeData::Scalar { text, style: Style::Plain } if keeps_spelling(text, item) => {
             let blank = if text.is_empty() { "" } else { " " };
             format!("{:indent$}-{blank}{text}\n", "")
         }
         NodeData::Mapping { entries, .. } if !entries.is_empty() => {
             let lines =
                 entries.iter().map(|entry| entry_text(&entry.key, &entry.value, indent + 2));
-            dashed(&lines.collect::<String>(), indent)
+            with_dash(&lines.collect::<String>(), indent)
         }
         NodeData::Sequence { items, .. } if !items.is_empty() => {
             let lines = items.iter().map(|item| item_text(item, indent + 2));
-            dashed(&lines.collect::<String>(), indent)
+            with_dash(&lines.collect::<String>(), indent)
         }
         _ => write_value(&serde_json::Value::Array(vec![item.to_value(YamlVersion::V1_2)]), indent),
     }
 }
 
 /// Replaces the indentation of the first line by a dash.
-fn dashed(lines: &str, indent: usize) -> String {
+fn with_dash(lines: &str, indent: usize) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
     let _ = write!(text, "{:indent$}- {}", "", lines.trim_start_matches(' '));
@@ -171,7 +171,7 @@ fn dashed(lines: &str, indent: usize) -> String {
 }
 
 /// Whether a plain scalar can be written with the spelling of its author.
-fn is_spelled(text: &str, node: &Node) -> bool {
+fn keeps_spelling(text: &str, node: &Node) -> bool {
     node.tag.is_none() && !text.contains('\n')
 }
 
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hangs_together_is_not_cut() {
+    fn linked_fields_are_not_split() {
         for yaml in ["{a: 1}\n", "a: &x 1\nb: *x\n", "a: 1\na: 2\n"] {
             assert!(FrontmatterLines::cut(yaml).is_none(), "{yaml}");
         }

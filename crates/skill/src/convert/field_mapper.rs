@@ -78,16 +78,16 @@ impl<'a> FieldMapper<'a> {
             own_nothing: blank(target).unwrap_or_default(),
             fields,
         };
-        mapper.check_settled()?;
+        mapper.check_output_is_stable()?;
         Ok(mapper)
     }
 
     /// Checks that the target reads its own output unchanged. Names and descriptions may be
     /// normalized.
-    fn check_settled(&self) -> Result<(), ConvertError> {
+    fn check_output_is_stable(&self) -> Result<(), ConvertError> {
         let lost = self.in_file().find(|written| {
             let tidied = matches!(written.path.as_str(), "name" | "description");
-            !tidied && self.settled(&written.path) != Some(&written.value)
+            !tidied && self.value_as_read(&written.path) != Some(&written.value)
         });
         lost.map_or(Ok(()), |lost| Err(ConvertError::unfaithful(&lost.path, self.target)))
     }
@@ -98,7 +98,7 @@ impl<'a> FieldMapper<'a> {
     }
 
     /// Returns the value as the target reads it, if it differs from the written one.
-    pub(super) fn tidied(&self, written: &WrittenField) -> Option<String> {
+    pub(super) fn normalized_value(&self, written: &WrittenField) -> Option<String> {
         if written.path.contains('#') {
             return None;
         }
@@ -110,10 +110,10 @@ impl<'a> FieldMapper<'a> {
     }
 
     /// Returns the first field of a result that the target reads differently.
-    pub(super) fn lost(&self, result: &Skill) -> Option<&str> {
+    pub(super) fn first_lost_field(&self, result: &Skill) -> Option<&str> {
         let read = write(self.target, result).written;
         let same = |written: &&WrittenField| {
-            find(&read, &written.path).map(|read| &read.value) == self.settled(&written.path)
+            find(&read, &written.path).map(|read| &read.value) == self.value_as_read(&written.path)
         };
         self.in_file().find(|written| !same(written)).map(|written| written.path.as_str())
     }
@@ -219,11 +219,12 @@ impl<'a> FieldMapper<'a> {
         let own = self.in_file().filter(|written| top(&written.path) != "metadata");
         (open || declares(self.target, "metadata"))
             && own.into_iter().all(|written| {
-                find(&read, &written.path).map(|read| &read.value) == self.settled(&written.path)
+                find(&read, &written.path).map(|read| &read.value)
+                    == self.value_as_read(&written.path)
             })
     }
 
-    fn settled(&self, path: &str) -> Option<&Value> {
+    fn value_as_read(&self, path: &str) -> Option<&Value> {
         find(&self.settled, path).map(|settled| &settled.value)
     }
 
@@ -242,7 +243,7 @@ impl<'a> FieldMapper<'a> {
         };
         let missing = |written: &&WrittenField| {
             let there = find(&read, &written.path).map(|read| &read.value);
-            there.is_none() || there != self.settled(&written.path) || !stands(&written.path)
+            there.is_none() || there != self.value_as_read(&written.path) || !stands(&written.path)
         };
         self.in_file()
             .filter(missing)
@@ -277,7 +278,7 @@ impl<'a> FieldMapper<'a> {
         } else {
             format!("{} has no field for it", self.target.title())
         };
-        format!("{reason}; its lines are kept so that converting back restores it")
+        format!("{reason}; its lines are stored so that converting back restores it")
     }
 }
 

@@ -362,7 +362,7 @@ fn values_under_key<'w>(written: &'w [WrittenField], key: &str) -> Vec<(&'w str,
 fn removed_report(key: &str) -> FieldReport {
     FieldReport {
         to: None,
-        ..FieldReport::new(key, key, FieldOutcome::Dropped, "taken out since the conversion")
+        ..FieldReport::new(key, key, FieldOutcome::Dropped, "removed since the conversion")
     }
 }
 

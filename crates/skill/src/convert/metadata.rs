@@ -49,8 +49,9 @@ pub(super) fn append_entries(
     );
     let read = FieldLines::read(&result)?;
     let now = read.value.entries()?;
-    let kept = entries.iter().zip(now).all(|(a, b)| a.key == b.key && same(&a.value, &b.value));
-    (kept && now.len() > entries.len()).then_some(result)
+    let is_unchanged =
+        entries.iter().zip(now).all(|(a, b)| a.key == b.key && same(&a.value, &b.value));
+    (is_unchanged && now.len() > entries.len()).then_some(result)
 }
 
 /// Returns the start of the line after an entry.

@@ -14,7 +14,7 @@
 //! let text = "---\nname: Shots\ndescription: Takes screenshots.\n\
 //!             metadata: {openclaw: {requires: {bins: [shot]}}}\n---\nRun `shot`.\n";
 //! let reading = read(Source::from_bytes(text.into())?, None);
-//! let migration = migrate(&reading, None, &MigrationRequest::default()).expect("nothing stands in the way");
+//! let migration = migrate(&reading, None, &MigrationRequest::default()).expect("no blocker");
 //! assert_eq!(migration.name, "shots");
 //! assert_eq!(migration.permissions[0].to_string(), "shell:execute:shot");
 //! # Ok::<(), savoir_skill::SourceError>(())
@@ -181,7 +181,7 @@ pub enum MigrationBlocker {
     #[error("it has no `metadata.hermes`")]
     NotHermes,
     /// No valid name can be derived from the name of the source.
-    #[error("`{0}` gives no name for GAIA")]
+    #[error("`{0}` cannot become a GAIA name")]
     NoName(String),
     /// The requested name is invalid.
     #[error("`{name}` is not a valid name for GAIA: {problem}")]
@@ -203,7 +203,7 @@ pub enum MigrationBlocker {
         limit: usize,
     },
     /// The flat shape requires tools, and the skill has none.
-    #[error("it has no actions, and the flat shape needs a tool")]
+    #[error("it has no actions, but the flat layout needs a tool")]
     NoTools,
     /// A permission is wider than the request allows.
     #[error("`{0}` has no scope")]

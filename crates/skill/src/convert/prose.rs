@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::stash::{Original, byte_order_mark, newline};
 use crate::{dialect::Dialect, document::Document, frontmatter::Layout};
 
-const OPEN: &str = "<!-- savoir: ";
-const CLOSE: &str = " -->";
+const COMMENT_START: &str = "<!-- savoir: ";
+const COMMENT_END: &str = " -->";
 
 /// The content of the comment.
 #[derive(Debug, Serialize, Deserialize)]
@@ -32,7 +32,7 @@ pub(super) fn write(document: &Document, from: Dialect) -> Option<String> {
     // The JSON must not end the comment, and some parsers reject two hyphens.
     let json = serde_json::to_string(&comment).ok()?.replace("--", "-\\u002d");
     let json = json.replace('<', "\\u003c").replace('>', "\\u003e");
-    let comment = format!("{OPEN}{json}{CLOSE}{newline}");
+    let comment = format!("{COMMENT_START}{json}{COMMENT_END}{newline}");
     let mark = byte_order_mark(document);
     // A body that begins with a fence would be read as frontmatter, so the comment comes first.
     Some(if fenced {
@@ -48,10 +48,10 @@ pub(super) fn original(document: &Document) -> Option<Original> {
         return None;
     }
     let text = document.body();
-    let start = text.rfind(OPEN)?;
+    let start = text.rfind(COMMENT_START)?;
     let (before, rest) = text.split_at_checked(start)?;
     let (line, after) = rest.split_once('\n').unwrap_or((rest, ""));
-    let json = line.trim_end().strip_prefix(OPEN)?.strip_suffix(CLOSE)?;
+    let json = line.trim_end().strip_prefix(COMMENT_START)?.strip_suffix(COMMENT_END)?;
     let comment: Comment = serde_json::from_str(json).ok()?;
     let dialect = comment.from.parse().ok()?;
     let before = match after {
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_begins_with_a_rule_comes_second() {
+    fn body_that_starts_with_a_rule_follows_the_comment() {
         let text = "---\nname: x\n---\n\n---\nnot: fields\n---\n";
         let prose = write(&document(text), Dialect::GAIA).unwrap();
         assert!(prose.starts_with("<!-- savoir: "));

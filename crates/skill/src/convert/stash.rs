@@ -162,12 +162,12 @@ fn head(document: &Document, keep: &str, order: &[String]) -> Option<String> {
     let text = document.text();
     let block = document.layout().closed_block()?;
     let here = FrontmatterLines::cut(block.yaml.slice(text))?;
-    let kept =
+    let stored_lines =
         if keep.is_empty() { FrontmatterLines::default() } else { FrontmatterLines::cut(keep)? };
     let mut head = text.get(..block.yaml.start)?.to_owned();
     head.push_str(&here.preamble);
     for key in order {
-        if let Some(source_lines) = kept.get(key) {
+        if let Some(source_lines) = stored_lines.get(key) {
             head.push_str(&with_newlines(&source_lines.text, newline(text)));
         } else if let Some(source_lines) = here.get(key) {
             // A field that is in neither the file nor the stash was deleted after the conversion.
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn odd_keys_make_the_order_a_list() {
+    fn unusual_keys_store_the_order_as_a_list() {
         for keys in [vec!["a", "b-c"], vec!["a,b", "c"], vec!["[a"], vec![""]] {
             let keys: Vec<String> = keys.into_iter().map(str::to_owned).collect();
             assert_eq!(order_of(&order_text(&keys)), Some(keys));
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn our_lines_can_be_taken_out() {
+    fn stash_lines_can_be_removed() {
         let text = "metadata:\n  a: 1\n  savoir-from: gaia\n  savoir-order: metadata\n  # end\n";
         let source_lines = FieldLines::read(text).unwrap();
         assert_eq!(without_own(&source_lines).unwrap(), "metadata:\n  a: 1\n  # end\n");

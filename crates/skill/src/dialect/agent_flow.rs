@@ -44,14 +44,22 @@ pub(super) struct AgentFlow;
 
 const INPUT: Shape = Shape::Record(
     &[
-        Field::advised("name", Shape::Scalar(&[Limit::error(64)]), "The word in `{{name}}`."),
-        Field::optional("label", Shape::Scalar(&[Limit::error(128)]), "The word for people."),
+        Field::advised(
+            "name",
+            Shape::Scalar(&[Limit::error(64)]),
+            "Name of the input in `{{name}}`.",
+        ),
+        Field::optional(
+            "label",
+            Shape::Scalar(&[Limit::error(128)]),
+            "Label that is shown to users.",
+        ),
         Field::optional("type", Shape::Scalar(&[]), "`text` or `textarea`."),
         Field::optional("required", Shape::Bool, "Whether a run without it fails."),
         Field::optional(
             "default",
             Shape::Scalar(&[Limit::error(1024)]),
-            "Used when none is given.",
+            "Value that is used when none is given.",
         ),
         Field::optional("description", Shape::Scalar(&[Limit::error(512)]), "What it means."),
     ],

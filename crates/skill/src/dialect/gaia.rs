@@ -50,7 +50,7 @@ impl ManifestShape {
 }
 
 const TIERS: &[&str] = &["verified", "community", "experimental"];
-const WORDS: Shape = Shape::List(&Shape::Scalar(&[]));
+const LIST_OF_SCALARS: Shape = Shape::List(&Shape::Scalar(&[]));
 const PERMISSIONS: Shape = Shape::List(&Shape::Permission);
 const PARAMETER_KINDS: &[&str] = &["string", "integer", "number", "boolean", "array", "object"];
 
@@ -58,7 +58,7 @@ const PARAMETER: Shape = Shape::Record(
     &[
         Field::required("type", Shape::Choice(PARAMETER_KINDS), "What the parameter accepts."),
         Field::optional("required", Shape::Bool, "Whether a call without it fails."),
-        Field::optional("default", Shape::Any, "Used when none is given."),
+        Field::optional("default", Shape::Any, "Value that is used when none is given."),
         Field::optional("description", Shape::Scalar(&[]), "What it means."),
     ],
     UnknownFields::Open,
@@ -69,7 +69,7 @@ const TOOL: Shape = Shape::Record(
         Field::required("name", Shape::Text(&[]), "Name of the function in `tools.py`."),
         Field::advised("description", Shape::Scalar(&[]), "What the tool does."),
         Field::optional("parameters", Shape::Table(&PARAMETER), "Parameters by name."),
-        Field::optional("returns", Shape::Map, "Type of what it gives back."),
+        Field::optional("returns", Shape::Map, "Type of the return value."),
         Field::optional("atomic", Shape::Bool, "Whether it must run alone."),
     ],
     UnknownFields::Open,
@@ -80,9 +80,9 @@ const REQUIREMENTS: Shape = Shape::Record(
         Field::optional("model", Shape::Scalar(&[]), "Smallest model, such as `>=7B`."),
         Field::optional("context", Shape::Scalar(&[]), "Smallest context window, such as `>=8K`."),
         Field::optional("python", Shape::Scalar(&[]), "Python version range."),
-        Field::optional("dependencies", WORDS, "Python packages."),
-        Field::optional("node_dependencies", WORDS, "Node packages."),
-        Field::optional("env_vars", WORDS, "Environment variables that must be set."),
+        Field::optional("dependencies", LIST_OF_SCALARS, "Python packages."),
+        Field::optional("node_dependencies", LIST_OF_SCALARS, "Node packages."),
+        Field::optional("env_vars", LIST_OF_SCALARS, "Environment variables that must be set."),
         Field::optional("hardware", Shape::Map, "Hardware hints."),
         Field::optional("skills", Shape::List(&SKILL), "Other skills."),
     ],
@@ -115,7 +115,7 @@ const FLAT: &[Field] = &[
     Field::required("security_tier", Shape::Choice(TIERS), "Claimed trust tier."),
     Field::optional("requirements", REQUIREMENTS, "What must be there before it runs."),
     Field::optional("registry", Shape::Scalar(&[]), "Registry that it is published to."),
-    Field::optional("tags", WORDS, "Words to find it by."),
+    Field::optional("tags", LIST_OF_SCALARS, "Words to find it by."),
     Field::optional("homepage", Shape::Scalar(&[]), "Page about the skill."),
     Field::optional("repository", Shape::Scalar(&[]), "Source repository."),
     Field::optional("metadata", Shape::Map, "Any further fields."),
@@ -148,7 +148,7 @@ const NESTED: &[Field] = &[
                         ),
                         Field::optional("tools", Shape::List(&TOOL), "Functions of `tools.py`."),
                         Field::optional("requirements", REQUIREMENTS, "What must be there."),
-                        Field::optional("tools_required", WORDS, "Tools of the host."),
+                        Field::optional("tools_required", LIST_OF_SCALARS, "Tools of the host."),
                     ],
                     UnknownFields::Open,
                 ),
@@ -159,7 +159,7 @@ const NESTED: &[Field] = &[
         "Holds `gaia`.",
     ),
     Field::optional("registry", Shape::Scalar(&[]), "Registry that it is published to."),
-    Field::optional("tags", WORDS, "Words to find it by."),
+    Field::optional("tags", LIST_OF_SCALARS, "Words to find it by."),
     Field::optional("homepage", Shape::Scalar(&[]), "Page about the skill."),
     Field::optional("repository", Shape::Scalar(&[]), "Source repository."),
     Field::optional("compatibility", Shape::Any, "Kept, without meaning."),
@@ -424,11 +424,11 @@ fn shapes(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
     let flat = ["permissions", "tools", "security_tier", "requirements"];
     let entries = reader.document.entries();
     if let Some(entry) = entries.iter().find(|entry| flat.contains(&entry.key.as_str())) {
-        let message = format!("`{}` stands beside `metadata.gaia`, which counts", entry.key);
+        let message = format!("`{}` is next to `metadata.gaia`, which takes precedence", entry.key);
         found.push(
             Diagnostic::warning("both-shapes", entry.key_span, message)
                 .field(entry.key.clone())
-                .help("keep the fields in one of the two places"),
+                .help("write the fields in only one of the two places"),
         );
     }
 }
@@ -440,7 +440,7 @@ fn names(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
         return;
     }
     for code in name::gaia_warnings(text) {
-        let message = format!("`{text}` has hyphens that most other systems refuse");
+        let message = format!("`{text}` has hyphens that most other systems reject");
         let mut problem = Diagnostic::warning(code, node.span, message)
             .field("name")
             .help("use single hyphens between words");
@@ -450,7 +450,7 @@ fn names(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
         found.push(problem);
     }
     if let Some(prefix) = name::reserved_prefix(text) {
-        let message = format!("names that begin with `{prefix}` are reserved for its publisher");
+        let message = format!("names that start with `{prefix}` are reserved for its publisher");
         found.push(
             Diagnostic::warning("reserved-prefix", node.span, message)
                 .field("name")
@@ -517,7 +517,7 @@ fn tools(reader: &Reader<'_>, skill: &Skill, found: &mut Vec<Diagnostic>) {
             found.push(
                 Diagnostic::error("invalid-tool-name", name_node.span, message)
                     .field(field)
-                    .help("use letters, digits and underscores, and begin with a letter"),
+                    .help("use letters, digits and underscores, and start with a letter"),
             );
         }
     }
@@ -570,7 +570,7 @@ fn write_permissions(skill: &Skill, fields: &mut Fields, path: &str) {
         return;
     }
     grants.extend(["filesystem:none".to_owned(), "network:none".to_owned()]);
-    let why = "the skill declares no permission, so it gets none";
+    let why = "the skill declares no permissions, so it gets none";
     fields.put_approximate("permissions", path, grants, why);
 }
 

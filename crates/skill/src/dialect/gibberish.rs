@@ -114,7 +114,7 @@ impl Language for Gibberish {
     }
 
     fn check(&self, reader: &Reader<'_>, _: &Skill, found: &mut Vec<Diagnostic>) {
-        if carries_ours(reader) {
+        if has_gibberish_metadata(reader) {
             found.retain(|found| {
                 found.code != "unknown-field" || found.field.as_deref() != Some("metadata")
             });
@@ -194,7 +194,7 @@ impl Language for Gibberish {
             if skill.permissions == any_network {
                 fields.put("permissions", "network", true);
             } else {
-                let why = "`network` is yes or no here, and tells nothing of files and programs";
+                let why = "`network` is only yes or no, and does not cover files and programs";
                 fields.put_approximate("permissions", "network", true, why);
             }
         }
@@ -220,7 +220,7 @@ impl Language for Gibberish {
 }
 
 /// Whether `metadata` contains only the stash of a conversion.
-fn carries_ours(reader: &Reader<'_>) -> bool {
+fn has_gibberish_metadata(reader: &Reader<'_>) -> bool {
     let entries = reader.node("metadata").and_then(Node::entries).unwrap_or_default();
     !entries.is_empty() && entries.iter().all(|entry| entry.key.starts_with("savoir-"))
 }
@@ -278,7 +278,7 @@ mod tests {
     use savoir_lint::Source;
 
     #[test]
-    fn what_was_converted_is_another_dialect() {
+    fn converted_files_are_another_dialect() {
         let found = |metadata: &str| {
             let text = format!(
                 "---\nname: x\ndescription: d\n{metadata}---\n\n### go\n\nGo.\n\n\
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn only_our_own_metadata_goes_unmentioned() {
+    fn only_savoir_metadata_is_not_reported() {
         let unknown = |metadata: &str| {
             let text = format!(
                 "---\nname: x\nversion: 1.0.0\ndescription: d\nmetadata: {metadata}\n---\n# x\n"

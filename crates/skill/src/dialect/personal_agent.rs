@@ -47,7 +47,7 @@ const FIELDS: &[Field] = &[
     Field::optional("allowed_tools", TOOLS, "The same as `allowed-tools`."),
     Field::optional("context", Shape::Scalar(&[]), "`fork` runs it in a sub-agent."),
     Field::optional("context_fork", Shape::Bool, "The same as `context: fork`."),
-    Field::optional("metadata", Shape::Map, "Any further fields, kept as they are."),
+    Field::optional("metadata", Shape::Map, "Any further fields, preserved unchanged."),
     Field::optional("license", Shape::Scalar(&[]), "Licence name."),
     Field::optional("compatibility", Shape::Scalar(&[]), "What the skill needs."),
 ];

@@ -35,15 +35,15 @@ const RUNTIME_LEVEL: &str = "0.1.0";
 
 const KINDS: &[&str] = &["string", "number", "boolean", "file", "url", "json"];
 
-const WORDS: Shape = Shape::List(&Shape::Text(&[]));
+const LIST_OF_TEXTS: Shape = Shape::List(&Shape::Text(&[]));
 
 const INPUT: Shape = Shape::Record(
     &[
-        Field::required("name", Shape::Text(&[]), "The word in `{{ name }}`."),
+        Field::required("name", Shape::Text(&[]), "Name of the input in `{{ name }}`."),
         Field::required("type", Shape::Choice(KINDS), "What the input accepts."),
         Field::optional("required", Shape::Bool, "Whether a run without it fails."),
         Field::optional("description", Shape::Text(&[]), "What it means."),
-        Field::optional("default", Shape::Any, "Used when none is given."),
+        Field::optional("default", Shape::Any, "Value that is used when none is given."),
     ],
     UnknownFields::Closed,
 );
@@ -70,18 +70,18 @@ const RUNTIME: Shape = Shape::Record(
 
 const DEPENDENCIES: Shape = Shape::Record(
     &[
-        Field::optional("mcp-servers", WORDS, "MCP servers by name."),
-        Field::optional("skills", WORDS, "Other skills as `name@range`."),
-        Field::optional("tools", WORDS, "Programs that must be on `PATH`."),
+        Field::optional("mcp-servers", LIST_OF_TEXTS, "MCP servers by name."),
+        Field::optional("skills", LIST_OF_TEXTS, "Other skills as `name@range`."),
+        Field::optional("tools", LIST_OF_TEXTS, "Programs that must be on `PATH`."),
     ],
     UnknownFields::Closed,
 );
 
 const PERMISSIONS: Shape = Shape::Record(
     &[
-        Field::optional("network", WORDS, "Host names, or `*`."),
-        Field::optional("filesystem", WORDS, "Path globs."),
-        Field::optional("env", WORDS, "Environment variables."),
+        Field::optional("network", LIST_OF_TEXTS, "Host names, or `*`."),
+        Field::optional("filesystem", LIST_OF_TEXTS, "Path globs."),
+        Field::optional("env", LIST_OF_TEXTS, "Environment variables."),
     ],
     UnknownFields::Closed,
 );
@@ -95,21 +95,21 @@ const NAME: Field = Field::required(
     "Identifier, in kebab-case.",
 );
 const SUMMARY: Field =
-    Field::required("description", Shape::Text(DESCRIPTION), "One line that says what it does.");
+    Field::required("description", Shape::Text(DESCRIPTION), "One line that describes the skill.");
 const VERSION: Field = Field::required("version", Shape::Version, "SemVer 2.0.0.");
 
 macro_rules! fields {
     ($($first:expr),+) => {
         &[
             $($first),+,
-            Field::optional("authors", WORDS, "Who wrote it."),
+            Field::optional("authors", LIST_OF_TEXTS, "Who wrote it."),
             Field::optional("license", Shape::Text(&[]), "SPDX identifier, `UNLICENSED` by default."),
             Field::optional("runtime", RUNTIME, "Runtime family that it is for."),
             Field::optional("inputs", Shape::List(&INPUT), "Values that the body uses as `{{ name }}`."),
             Field::optional("outputs", OUTPUTS, "What it answers with."),
             Field::optional("dependencies", DEPENDENCIES, "What must be there before it runs."),
             Field::optional("permissions", PERMISSIONS, "What it may do; nothing when absent."),
-            Field::optional("tags", WORDS, "Words to find it by."),
+            Field::optional("tags", LIST_OF_TEXTS, "Words to find it by."),
         ]
     };
 }
@@ -372,7 +372,7 @@ fn write_permissions(skill: &Skill, fields: &mut Fields) {
         if map.left_over.is_empty() {
             fields.put("permissions", path, list);
         } else {
-            let why = "skillrt grants hosts, paths and variables only, and does not tell reading from writing";
+            let why = "skillrt grants only hosts, paths and variables, and does not distinguish reading from writing";
             fields.put_approximate("permissions", path, list, why);
         }
     }
@@ -385,7 +385,7 @@ fn reserved_fields(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
             found.push(
                 Diagnostic::error("reserved-field", entry.key_span, message)
                     .field(entry.key.clone())
-                    .help("fields that begin with `x-runtime-strict:` belong to future runtimes"),
+                    .help("fields that start with `x-runtime-strict:` are reserved for future runtimes"),
             );
         }
     }

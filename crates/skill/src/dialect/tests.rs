@@ -1,4 +1,4 @@
-//! How dialects are found, and the schemas against what the dialects read and write.
+//! Tests detection of dialects, and the schemas against the fields that dialects read and write.
 
 use std::path::Path;
 
@@ -141,7 +141,7 @@ fn found(head: &str, body: &str) -> (Dialect, Strength) {
 }
 
 #[test]
-fn fields_that_many_systems_have_are_no_evidence() {
+fn common_fields_are_not_evidence() {
     let (weak, strong) =
         ((Dialect::AGENTSKILLS, Strength::Weak), (Dialect::AGENTSKILLS, Strength::Strong));
     assert_eq!(found("license: MIT\nmetadata: {version: 1.0.0, author: a}\n", ""), strong);
@@ -169,7 +169,7 @@ fn fields_that_many_systems_have_are_no_evidence() {
 }
 
 #[test]
-fn each_system_has_evidence_of_its_own() {
+fn each_system_has_distinct_evidence() {
     let strong = |dialect| (dialect, Strength::Strong);
     let inputs = "inputs: [{name: topic, type: file}]\n";
     assert_eq!(found(inputs, "Work on {{ topic }}."), strong(Dialect::SKILLRT));

@@ -1,4 +1,4 @@
-//! Whether one permission includes another.
+//! Decides whether one permission includes another.
 
 use super::{Domain, Level, Permission};
 
@@ -65,7 +65,7 @@ fn path_covers(outer: &str, inner: &str) -> bool {
     })
 }
 
-/// A host covers all its ports that are usual, a URL only what is below it.
+/// A host covers its default ports, a URL only the paths below it.
 fn host_covers(outer: &str, inner: &str) -> bool {
     if outer == inner {
         return true;
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_does() {
+    fn unrelated_permissions_do_not_cover() {
         for (outer, inner) in [
             ("filesystem:none", "filesystem:read:x"),
             ("filesystem:read:./data/**", "filesystem:read:./database"),

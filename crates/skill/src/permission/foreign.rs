@@ -1,8 +1,8 @@
-//! Permissions of the dialects that write them differently.
+//! Converts permissions of dialects that write them differently.
 
 use super::{Domain, Level, Permission};
 
-/// The three lists of skillrt, and what they cannot say.
+/// The three permission lists of skillrt, and the permissions that they cannot express.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SkillrtPermissions {
     /// Hosts, or `*` for any.
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn half_grants_are_left_over() {
+    fn partial_grants_are_reported() {
         let entries = ["network:read:a.com", "filesystem:write:./x", "shell:execute", "env:none"];
         let permissions = entries.map(|text| Permission::parse(text).unwrap());
         let lists = to_skillrt(&permissions);

@@ -1,8 +1,8 @@
-//! Whether a scope can mean anything in its domain.
+//! Checks whether a scope is valid in its domain.
 
 use super::Domain;
 
-/// What is wrong with the scope, as a message that says how to solve it.
+/// Returns an error message with a hint if the scope is invalid.
 pub(super) fn problem(domain: Domain, scope: &str) -> Option<String> {
     if scope.contains(char::is_control) {
         return Some("the scope contains a control character".to_owned());
@@ -11,7 +11,7 @@ pub(super) fn problem(domain: Domain, scope: &str) -> Option<String> {
         Domain::Filesystem => filesystem(scope),
         Domain::Network => network(scope),
         Domain::Shell => scope.split(',').find_map(program),
-        Domain::Desktop => Some("desktop has no scope, leave it out".to_owned()),
+        Domain::Desktop => Some("desktop has no scope, remove it".to_owned()),
         Domain::Mcp => server(scope),
         Domain::Env => variable(scope),
         Domain::Database => None,
@@ -28,9 +28,9 @@ fn program(name: &str) -> Option<String> {
     if name.is_empty() {
         Some("the list of programs has an empty entry".to_owned())
     } else if name.contains(['/', '\\']) {
-        Some(format!("`{name}` is a path, give the bare name of the program"))
+        Some(format!("`{name}` is a path, use only the name of the program"))
     } else if name.contains(char::is_whitespace) {
-        Some(format!("`{name}` has blanks, give program names without arguments"))
+        Some(format!("`{name}` has spaces, use program names without arguments"))
     } else {
         None
     }
@@ -38,7 +38,7 @@ fn program(name: &str) -> Option<String> {
 
 fn server(scope: &str) -> Option<String> {
     let blank = scope.contains(char::is_whitespace);
-    blank.then(|| format!("`{scope}` has blanks, give the id of one server"))
+    blank.then(|| format!("`{scope}` has spaces, use the id of one server"))
 }
 
 fn variable(scope: &str) -> Option<String> {
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn scopes_that_mean_something() {
+    fn valid_scopes_are_accepted() {
         for text in [
             "filesystem:read",
             "filesystem:read:~/Documents/**",
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn scopes_that_do_not() {
+    fn invalid_scopes_are_rejected() {
         for (text, part) in [
             ("filesystem:read:../other", "`..`"),
             ("network:read:*", "leave the scope out"),

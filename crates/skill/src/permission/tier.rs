@@ -1,4 +1,4 @@
-//! Tiers of trust, and what each one lets a permission do without asking.
+//! Defines trust tiers and the permissions that each one grants without asking.
 
 use std::{fmt, str::FromStr};
 
@@ -26,7 +26,7 @@ impl Tier {
     /// All tiers, from least to most trusted.
     pub const ALL: [Self; 3] = [Self::Experimental, Self::Community, Self::Verified];
 
-    /// The tier as it is written.
+    /// The name of the tier.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Experimental => "experimental",
@@ -61,7 +61,7 @@ pub fn effective(claimed: Tier, attested: Tier) -> Tier {
     claimed.min(attested)
 }
 
-/// What happens before a permission is granted.
+/// Whether a permission is granted, asked for or denied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Decision {
@@ -75,7 +75,7 @@ pub enum Decision {
     NotNeeded,
 }
 
-/// What the tier decides for the permission.
+/// Returns the decision of a tier about a permission.
 pub fn decision(tier: Tier, permission: &Permission) -> Decision {
     match (permission.level, tier) {
         (Level::None, _) => Decision::NotNeeded,

@@ -1,4 +1,4 @@
-//! What an annotation means for a caller who sends JSON.
+//! Maps Python type annotations to JSON types.
 
 use ruff_python_ast::{Expr, Operator};
 use ruff_python_parser::parse_expression;
@@ -17,7 +17,7 @@ pub(super) fn kind(annotation: &Expr) -> Option<ParameterKind> {
     }
 }
 
-/// Types whose values JSON does not have.
+/// Types that JSON cannot represent.
 const NO_JSON: [&str; 8] =
     ["set", "frozenset", "bytes", "bytearray", "complex", "Set", "FrozenSet", "memoryview"];
 
@@ -32,7 +32,7 @@ pub(super) fn no_json(annotation: &Expr) -> Option<&'static str> {
     NO_JSON.into_iter().find(|known| *known == name)
 }
 
-/// What a part of an annotation says.
+/// The meaning of a part of an annotation.
 #[derive(Clone, Copy, PartialEq)]
 enum Meaning {
     /// One of our types.
@@ -59,7 +59,7 @@ fn read(annotation: &Expr, wrapping: usize) -> Meaning {
             parsed.map_or(Meaning::Other, |parsed| inner(parsed.expr()))
         }
         Expr::BinOp(union) if union.op == Operator::BitOr => {
-            either([inner(&union.left), inner(&union.right)])
+            union_meaning([inner(&union.left), inner(&union.right)])
         }
         Expr::Subscript(subscript) => {
             let arguments = match &*subscript.slice {
@@ -73,7 +73,7 @@ fn read(annotation: &Expr, wrapping: usize) -> Meaning {
             };
             match name {
                 "Optional" | "Annotated" => arguments.first().map_or(Meaning::Other, inner),
-                "Union" => either(arguments.iter().map(inner)),
+                "Union" => union_meaning(arguments.iter().map(inner)),
                 _ => base(name),
             }
         }
@@ -94,7 +94,7 @@ fn base(name: &str) -> Meaning {
 }
 
 /// A union is the one type in it that is not `None`.
-fn either(parts: impl IntoIterator<Item = Meaning>) -> Meaning {
+fn union_meaning(parts: impl IntoIterator<Item = Meaning>) -> Meaning {
     parts.into_iter().fold(Meaning::Nothing, |before, next| match (before, next) {
         (Meaning::Nothing, any) | (any, Meaning::Nothing) => any,
         (one, other) if one == other => one,

@@ -19,9 +19,9 @@ use crate::{
 pub struct Declaration<'a> {
     /// The tool.
     pub tool: &'a Tool,
-    /// Where its name stands.
+    /// The span of its name.
     pub span: Option<Span>,
-    /// Where the name of each of its parameters stands.
+    /// The spans of the names of its parameters.
     pub parameters: Vec<Span>,
 }
 
@@ -63,13 +63,13 @@ pub struct Mismatch {
     pub tool: String,
     /// What differs.
     pub kind: MismatchKind,
-    /// The place in SKILL.md, when the tool stands there and its place is known.
+    /// The span in SKILL.md, if the tool is declared there and its span is known.
     pub declared: Option<Span>,
-    /// The place in `tools.py`, when the function stands there.
+    /// The span in `tools.py`, if the function exists.
     pub source: Option<Span>,
 }
 
-/// What differs between source and declaration.
+/// The kind of difference between source and declaration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MismatchKind {
     /// There is no such function.

@@ -1,4 +1,4 @@
-//! How deep an expression may nest, found out from the tokens before anything recurses.
+//! Limits the nesting of Python code, based on its tokens, before a recursive parser reads it.
 //!
 //! Parsing and dropping a tree both walk it recursively, so a short hostile file such as a hundred
 //! thousand brackets would end the process. The estimate here never lies below the true depth of a
@@ -12,7 +12,7 @@ use savoir_lint::Span;
 use super::PythonError;
 use crate::limits;
 
-/// Refuses what nests too deeply to be parsed.
+/// Returns an error if the code nests too deeply to be parsed.
 pub(super) fn check(source: &str) -> Result<(), PythonError> {
     let mut lexer = lexer::lex(source, Mode::Module);
     let mut levels = vec![Level::default()];

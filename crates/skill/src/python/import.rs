@@ -1,4 +1,4 @@
-//! What the names of a module stand for, as far as its imports tell.
+//! Resolves imported names of a Python module.
 
 use ruff_python_ast::{Expr, Stmt};
 
@@ -14,7 +14,7 @@ const USUAL_NAME: &str = "tool";
 const MAX_PARTS: usize = 8;
 
 /// The imported names of a module, each with its full name. A name that is imported twice, as in
-/// `try` and `except`, stands for both.
+/// `try` and `except`, has both meanings.
 #[derive(Default)]
 pub(super) struct Imports {
     names: Vec<(String, String)>,
@@ -64,7 +64,7 @@ impl Imports {
                 return true;
             }
         }
-        // `tool` may come out of `import *`, or be a stand-in that the module defines itself.
+        // `tool` may come from `import *`, or be a replacement that the module defines.
         !known && rest.is_empty() && *first == USUAL_NAME
     }
 }

@@ -1,4 +1,4 @@
-//! Values that are written out in the source.
+//! Converts Python literals to JSON values.
 
 use ruff_python_ast::{Expr, Number, UnaryOp};
 use serde_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! The functions of a module.
+//! Reads the functions of a Python module.
 
 use ruff_python_ast::{ExceptHandler, Expr, ParameterWithDefault, Stmt, StmtFunctionDef};
 use ruff_python_parser::parse_module;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{PythonError, annotation, import::Imports, literal, span_of};
 use crate::skill::ParameterKind;
 
-/// What a module defines.
+/// The functions and imports of a module.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Module {
     /// Its functions in the order of the file: those at top level, also under `if`, `try` and
@@ -28,7 +28,7 @@ impl Module {
 pub struct Function {
     /// Its name.
     pub name: String,
-    /// Where its name stands.
+    /// The span of its name.
     pub span: Span,
     /// Whether it is an `async def`.
     pub is_async: bool,
@@ -51,7 +51,7 @@ pub struct Function {
 /// `@tool` above a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decorator {
-    /// Where it stands, without the `@`.
+    /// Its span, without the `@`.
     pub span: Span,
     /// Whether it says `atomic=True`.
     pub atomic: bool,
@@ -62,7 +62,7 @@ pub struct Decorator {
 pub struct PyParameter {
     /// Its name.
     pub name: String,
-    /// Where its name stands.
+    /// The span of its name.
     pub span: Span,
     /// The type that its annotation names; `None` when there is none that can be checked.
     pub annotation: Option<ParameterKind>,

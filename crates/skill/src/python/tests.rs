@@ -33,18 +33,21 @@ fn tool(name: &str, parameters: &[(&str, ParameterKind, bool)]) -> Tool {
     }
 }
 
-fn held(tool: &Tool, source: &str) -> Vec<String> {
+fn mismatches(tool: &Tool, source: &str) -> Vec<String> {
     let module = parse(source).unwrap_or_else(|error| panic!("{error}: {source}"));
     compare_tools(&[tool.into()], &module).iter().map(ToString::to_string).collect()
 }
 
 #[test]
-fn the_example_of_the_specification_holds() {
+fn example_of_the_specification_matches() {
     let source = format!(
         "{IMPORT}\n@tool\ndef greet(name: str) -> dict:\n    \"\"\"Return a greeting for the given name.\"\"\"\n    \
          return {{\"message\": f\"Hello, {{name}}!\"}}\n"
     );
-    assert_eq!(held(&tool("greet", &[("name", ParameterKind::String, true)]), &source), [""; 0]);
+    assert_eq!(
+        mismatches(&tool("greet", &[("name", ParameterKind::String, true)]), &source),
+        [""; 0]
+    );
     let function = only(&source);
     assert_eq!(function.docstring.as_deref(), Some("Return a greeting for the given name."));
     assert_eq!(function.returns, Some(ParameterKind::Object));
@@ -176,51 +179,54 @@ fn docstrings() {
 }
 
 #[test]
-fn every_row_of_the_contract() {
+fn every_kind_of_mismatch_is_found() {
     let search = tool(
         "search",
         &[("query", ParameterKind::String, true), ("limit", ParameterKind::Integer, false)],
     );
-    let held = |signature: &str| held(&search, &format!("{IMPORT}{signature}\n"));
+    let mismatches = |signature: &str| mismatches(&search, &format!("{IMPORT}{signature}\n"));
     let good = "@tool\ndef search(query: str, limit: int = 5):\n    'Searches.'";
-    assert_eq!(held(good), [""; 0]);
+    assert_eq!(mismatches(good), [""; 0]);
     assert_eq!(
-        held("@tool\ndef search(query, limit: Path = 5, *a, **k):\n    'Searches.'"),
+        mismatches("@tool\ndef search(query, limit: Path = 5, *a, **k):\n    'Searches.'"),
         [""; 0]
     );
-    assert_eq!(held("x = 1"), ["`tools.py` has no function `search`"]);
-    assert_eq!(held("search = lambda query, limit=5: 1"), ["`tools.py` has no function `search`"]);
+    assert_eq!(mismatches("x = 1"), ["`tools.py` has no function `search`"]);
     assert_eq!(
-        held("def search(query, limit=5):\n    'Searches.'"),
+        mismatches("search = lambda query, limit=5: 1"),
+        ["`tools.py` has no function `search`"]
+    );
+    assert_eq!(
+        mismatches("def search(query, limit=5):\n    'Searches.'"),
         ["the function `search` is not decorated with `@tool`"]
     );
     assert_eq!(
-        held(&format!("{good}\n@tool\ndef more():\n    'More.'\n\ndef less(): pass")),
+        mismatches(&format!("{good}\n@tool\ndef more():\n    'More.'\n\ndef less(): pass")),
         ["the function `more` is decorated with `@tool`, but not declared"]
     );
     assert_eq!(
-        held("@tool\ndef search(query, count=5):\n    'Searches.'"),
+        mismatches("@tool\ndef search(query, count=5):\n    'Searches.'"),
         [
             "the function `search` does not take the parameter `limit`",
             "the parameter `count` of the function `search` is not declared",
         ]
     );
     assert_eq!(
-        held("@tool\ndef search(query='', *, limit):\n    'Searches.'"),
+        mismatches("@tool\ndef search(query='', *, limit):\n    'Searches.'"),
         [
             "`query` of `search` is required, but the function has a default for it",
             "`limit` of `search` is optional, but the function has no default for it",
         ]
     );
     assert_eq!(
-        held("@tool\ndef search(query: list[str], limit: float = 5):\n    'Searches.'"),
+        mismatches("@tool\ndef search(query: list[str], limit: float = 5):\n    'Searches.'"),
         [
             "`query` of `search` has the type `string`, but the function takes `array`",
             "`limit` of `search` has the type `integer`, but the function takes `number`",
         ]
     );
     assert_eq!(
-        held("@tool\ndef search(query, limit=5): ..."),
+        mismatches("@tool\ndef search(query, limit=5): ..."),
         ["the function `search` has no docstring"]
     );
 }
@@ -316,7 +322,7 @@ fn deep_nesting_is_refused() {
 }
 
 #[test]
-fn wide_is_not_deep() {
+fn wide_code_is_accepted() {
     let rows = "    ('a', 1 + 2, f(x)(y), {'k': [1, 2]}, a if b else c),\n".repeat(5_000);
     assert!(parse(&format!("TABLE = [\n{rows}]\n")).is_ok());
     let elif = "elif x == 1 and y.z(3):\n    pass\n".repeat(5_000);
@@ -326,7 +332,7 @@ fn wide_is_not_deep() {
 }
 
 /// Words of the language in any order, many of them often: what recovers from errors recurses most.
-fn soup() -> impl Strategy<Value = String> {
+fn random_tokens() -> impl Strategy<Value = String> {
     const WORDS: &[&str] = &[
         "(",
         ")",
@@ -393,7 +399,7 @@ fn soup() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn any_text_comes_back(source in soup()) {
+    fn parsing_arbitrary_text_does_not_panic(source in random_tokens()) {
         if let Ok(module) = parse(&source) {
             for function in module.functions {
                 prop_assert_eq!(function.span.slice(&source), function.name);

@@ -1,4 +1,4 @@
-//! Frontmatter whose fences are missing, misplaced or wrapped.
+//! Repairs frontmatter whose fences are missing, misplaced or wrapped.
 
 use savoir_lint::{Edit, Safety, Span};
 
@@ -31,7 +31,7 @@ pub(crate) fn close_block(text: &str, block: &Block) -> Option<Repair> {
     })
 }
 
-/// The whole file stands in a code block.
+/// The whole file is inside a code block.
 fn wrapped_in_code(text: &str, bom: usize) -> Option<Repair> {
     let (first, next) = line_at(text, bom);
     let opening = first.slice(text);
@@ -52,7 +52,7 @@ fn wrapped_in_code(text: &str, bom: usize) -> Option<Repair> {
     }
     Some(Repair {
         code: "code-fenced",
-        message: "the whole file stands in a code block".into(),
+        message: "the whole file is inside a code block".into(),
         help: "remove the lines of the code block",
         span: first,
         edits,
@@ -69,8 +69,8 @@ fn leading_blank(text: &str, bom: usize) -> Option<Repair> {
             let is_fence = content.trim_end() == "---";
             return (is_fence && at > bom).then(|| Repair {
                 code: "blank-before-frontmatter",
-                message: "blank lines stand before the frontmatter".into(),
-                help: "begin the file with `---`",
+                message: "there are blank lines before the frontmatter".into(),
+                help: "start the file with `---`",
                 span: Span::new(at, at + 3),
                 edits: vec![Edit::delete(Span::new(bom, at))],
                 safety: Safety::Safe,
@@ -116,7 +116,7 @@ fn run_of_entries(text: &str, start: usize) -> Option<usize> {
     for line in split(rest) {
         let content = line.content(rest);
         if line.blank {
-            // A blank line may stand inside a value; what follows decides.
+            // A blank line may be inside a value; the next lines decide.
             continue;
         }
         let is_key = line.indent == 0 && !line.is_item(rest) && line.key(rest).is_some();
@@ -179,7 +179,7 @@ fn bracket_balance(line: &str) -> i32 {
     balance
 }
 
-/// After a blank line only a well-known field goes on; `Note: …` is the body.
+/// Whether a line after a blank line is a known field; `Note: …` is the body.
 fn is_field(content: &str) -> bool {
     const FIELDS: [&str; 12] = [
         "name",
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fence_never_stands_in_an_open_bracket() {
+    fn fence_is_not_inserted_inside_a_bracket() {
         let json = "---\nname: a\nmetadata: {\n\"a\": {\n  \"b\": \"}\"\n}\n}\n";
         assert_eq!(closed(&format!("{json}\n# T\n")), format!("{json}---\n\n# T\n"));
         let below = "---\nname: a\nmetadata:\n{\n  \"a\": 1\n}\n";

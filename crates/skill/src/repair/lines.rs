@@ -1,4 +1,4 @@
-//! Frontmatter seen as lines, for when it cannot be seen as YAML.
+//! Splits frontmatter that is not valid YAML into lines and keys.
 
 use savoir_lint::Span;
 use serde_json::{Map, Value};
@@ -90,7 +90,7 @@ pub(super) fn top_level_keys(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Whether a key of the broken text is no key of the tree that a repair gave.
+/// Whether a repair lost a key of the broken text.
 pub(super) fn lost_key(original: &str, tree: &Tree) -> bool {
     let Some(root) = &tree.root else { return true };
     top_level_keys(original).into_iter().any(|key| root.get(key).is_none())

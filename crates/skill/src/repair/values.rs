@@ -135,7 +135,7 @@ impl ErrorContext<'_> {
                 Span::new(self.at.min(owner.value.end), self.at.min(owner.value.end)),
             ),
         };
-        let edits = if backticked(value) {
+        let edits = if is_in_backticks(value) {
             replace_ends(owner.value)
         } else {
             wrap_in_quotes(self.text, owner.value)
@@ -185,8 +185,8 @@ impl ErrorContext<'_> {
         edits.insert(0, Edit::replace(gap, format!("{}{}", self.newline(), " ".repeat(indent))));
         Some(repair(
             "block-scalar-text",
-            "text stands on the line of the block mark",
-            "begin the text on the next line, indented",
+            "there is text on the same line as the block character",
+            "start the text on the next line, indented",
             Span::new(gap.end, owner.value.start + first_line),
             edits,
         ))
@@ -230,7 +230,7 @@ impl ErrorContext<'_> {
             }
             wrap_in_quotes(self.text, owner.value)
         };
-        let help = "let the quotes enclose the whole value";
+        let help = "put the whole value in quotes";
         let message = "text follows the closing quote";
         Some(Repair { safety, ..repair("text-after-quote", message, help, span, edits) })
     }
@@ -346,7 +346,7 @@ impl ErrorContext<'_> {
         let colon = line.span.start + line.indent + line.content(self.text).find(':')?;
         let edits = vec![Edit::insert(colon + 1, " ")];
         let span = Span::new(colon, colon + 1);
-        let message = "a key needs a blank after its colon".to_owned();
+        let message = "a key needs a space after its colon".to_owned();
         Some(repair("missing-blank", message, "write `key: value`", span, edits))
     }
 
@@ -361,10 +361,10 @@ impl ErrorContext<'_> {
         }
         let span = edits.first()?.span;
         let message = "a tab cannot indent YAML".to_owned();
-        Some(repair("tab-indentation", message, "indent with blanks", span, edits))
+        Some(repair("tab-indentation", message, "indent with spaces", span, edits))
     }
 
-    /// `"\d"` is no escape: the backslashes were meant as themselves, all of them.
+    /// Doubles the backslashes of a value with an invalid escape such as `"\d"`.
     fn escape(&self) -> Option<Repair> {
         let line = self.line().span.slice(self.text);
         let quote = line.find('"')?;
@@ -408,7 +408,7 @@ impl ErrorContext<'_> {
         let value = line.key(self.text)?.value;
         let rest = &self.text[value.start..];
         let close = value.start + closing_quote(rest, rest.chars().next()?)?;
-        // Only a value that is whole as it stands is merely badly indented.
+        // Only a complete value is merely badly indented.
         let after = self.text[close + 1..].lines().next().unwrap_or_default();
         let swallowed = self.lines[start + 1..].iter().take_while(|next| next.span.start <= close);
         let takes_field = swallowed
@@ -458,7 +458,7 @@ fn repair(
 }
 
 /// Whether backticks were meant as quotes.
-fn backticked(value: &str) -> bool {
+fn is_in_backticks(value: &str) -> bool {
     let inner = value.strip_prefix('`').and_then(|rest| rest.strip_suffix('`'));
     inner.is_some_and(|inner| !inner.contains(['`', '"', '\\']))
 }
@@ -516,12 +516,12 @@ fn is_whole_sentence(quoted: &str, rest: &str) -> bool {
     let words = quoted.split_whitespace().count();
     let next = rest.trim_start().chars().next();
     let begins = next.is_some_and(|next| !next.is_lowercase() && !",;:".contains(next));
-    // A quote on a line of its own, or a full stop behind it, ends a text as well.
+    // A quote on a separate line, or before a full stop, also ends a text.
     let stops = quoted.ends_with(['\n', ' ']) || rest.starts_with(['.', '。']);
     words >= 2 && (ends && begins || stops || rest.starts_with(char::is_alphanumeric))
 }
 
-/// Whether the quote at `at` stands between two letters, as in `don't`.
+/// Whether the quote at `at` is between two letters, as in `don't`.
 fn is_apostrophe(value: &str, at: usize) -> bool {
     let before = value[..at].chars().next_back();
     let after = value[at + 1..].chars().next();
@@ -628,7 +628,7 @@ mod tests {
     }
 
     #[test]
-    fn mends_several_breakages_of_one_file() {
+    fn repairs_several_errors_of_one_file() {
         let (codes, value) = repaired("a: x: y\nb: [p] [q]\nc: - i\n  - j\n");
         assert_eq!(codes, ["unquoted-colon", "unquoted-special", "list-on-key-line"]);
         assert_eq!(value, json!({"a": "x: y", "b": "[p] [q]", "c": ["i", "j"]}));
@@ -711,7 +711,7 @@ mod tests {
     }
 
     #[test]
-    fn small_slips() {
+    fn small_errors_are_repaired() {
         assert_eq!(repaired("a:\n\tb: 1\n").1, json!({"a": {"b": 1}}));
         assert_eq!(repaired("a: 1\nname:x\n").1, json!({"a": 1, "name": "x"}));
         assert_eq!(repaired("k: [a, @if]\n").1, json!({"k": ["a", "@if"]}));

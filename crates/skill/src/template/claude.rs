@@ -76,12 +76,12 @@ fn read_variable(rest: &str) -> Option<(Target, usize)> {
 }
 
 fn read_arguments(rest: &str) -> Option<(Target, usize)> {
-    const WORD: &str = "ARGUMENTS";
-    let after = rest.strip_prefix(WORD)?;
+    const ARGUMENTS_NAME: &str = "ARGUMENTS";
+    let after = rest.strip_prefix(ARGUMENTS_NAME)?;
     if let Some((position, length)) = read_index(after) {
-        return Some((Target::Position(position), WORD.len() + length));
+        return Some((Target::Position(position), ARGUMENTS_NAME.len() + length));
     }
-    (!after.starts_with(is_word)).then_some((Target::All, WORD.len()))
+    (!after.starts_with(is_word)).then_some((Target::All, ARGUMENTS_NAME.len()))
 }
 
 /// Parses `[N]`; returns the number and the length.
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_similar_is_left_alone() {
+    fn similar_text_is_not_replaced() {
         for body in ["$HOME", "$200K", "$ARGUMENTSX", "${0}", "$(date)", "$", "$$", "!`git log $x`"]
         {
             assert_eq!(plain(body, "", &["y"]), body);
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_nobody_took_are_appended() {
+    fn unused_arguments_are_appended() {
         assert_eq!(plain("Do it.", "x y", &[]), "Do it.\n\nARGUMENTS: x y");
         assert_eq!(plain("Do $3.", "x", &[]), "Do $3.\n\nARGUMENTS: x");
         assert_eq!(plain(r"Do \$0.", "x", &[]), "Do $0.\n\nARGUMENTS: x");

@@ -1,4 +1,4 @@
-//! Versions, ranges and what they hold.
+//! Tests versions, ranges and resolution.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! A YAML value with its position in the file.
+//! Defines a YAML value with its position in the file.
 
 use savoir_lint::Span;
 use serde_json::{Map, Value};
@@ -20,7 +20,7 @@ pub enum Style {
     Folded,
 }
 
-/// What a node holds.
+/// The content of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NodeData {
     /// A scalar, after escapes and folding.
@@ -53,7 +53,7 @@ pub struct Node {
     pub span: Span,
     /// What it is.
     pub data: NodeData,
-    /// Whether a tag such as `!!str` stands before it.
+    /// Whether a tag such as `!!str` precedes the value.
     pub tag: Option<String>,
 }
 
@@ -117,7 +117,7 @@ impl Node {
         }
     }
 
-    /// The value of `key` in a map; the first one when a key stands twice.
+    /// The value of `key` in a map; the first one if a key appears twice.
     pub fn get(&self, key: &str) -> Option<&Self> {
         self.entry(key).map(|entry| &entry.value)
     }

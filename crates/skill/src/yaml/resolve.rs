@@ -14,7 +14,7 @@ pub enum YamlVersion {
     V1_2,
 }
 
-/// What a reader makes of a plain scalar.
+/// The type and value of a plain scalar.
 enum Meaning {
     /// A value JSON can hold.
     Typed(Value),
@@ -120,7 +120,7 @@ fn is_spaced_digits(text: &str) -> bool {
         && is_run_of(text, |b| b.is_ascii_digit() || b == b'_')
 }
 
-/// What may follow the first colon of a number in base 60.
+/// Whether a text may follow the first colon of a number in base 60.
 fn are_sexagesimal_digits(text: &str) -> bool {
     text.split(':').all(|part| match part.as_bytes() {
         [digit] => digit.is_ascii_digit(),
@@ -235,7 +235,7 @@ fn is_timestamp(text: &str) -> bool {
     cursor.time_separator() && cursor.time() && cursor.zone() && cursor.0.is_empty()
 }
 
-/// What is left to read of a timestamp.
+/// The unread rest of a timestamp.
 struct Cursor<'a>(&'a [u8]);
 
 impl Cursor<'_> {

@@ -47,7 +47,7 @@ pub struct YamlNote {
     pub kind: YamlNoteKind,
     /// Where.
     pub span: Span,
-    /// The name that stands there; for a key its dotted path.
+    /// The name at this position; for a key, its dotted path.
     pub name: String,
 }
 
@@ -193,11 +193,11 @@ impl<'a> Builder<'a> {
                 let name = span.slice(self.text).trim_start_matches('*').to_owned();
                 let target = self.anchors.get(&id).cloned().ok_or_else(|| YamlError {
                     kind: ErrorKind::BadAlias,
-                    message: format!("the alias `*{name}` stands inside its own anchor"),
+                    message: format!("the alias `*{name}` is inside its own anchor"),
                     at: span.start,
                 })?;
                 self.note(YamlNoteKind::Alias, span, name);
-                // `value` counts one; the rest of the copy is counted here, before it is kept.
+                // `value` counts one node; the rest of the copy is counted here, before it is stored.
                 self.grow(target.count().saturating_sub(1), span)?;
                 self.repeat(target.text_bytes(), span)?;
                 self.value(Node { span, ..target }, 0)?;
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn every_value_knows_its_bytes() {
+    fn values_have_byte_spans() {
         let text = "a: plain\n  more\nb: [x, 'y']\nc:\n  d: |\n    lit\n";
         let root = Tree::parse(text).unwrap().root.unwrap();
         assert_eq!(root.get("a").unwrap().span.slice(text), "plain\n  more");

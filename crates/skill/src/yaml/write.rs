@@ -92,7 +92,7 @@ fn quoted_as_needed(text: &str) -> String {
     write_scalar(text, YamlVersion::V1_1)
 }
 
-/// YAML 1.1 wants a point in every float and a sign in every exponent.
+/// YAML 1.1 requires a point in every float and a sign in every exponent.
 fn write_number(number: &Number) -> String {
     let text = number.to_string();
     let Some((mantissa, exponent)) = text.split_once(['e', 'E']) else { return text };

@@ -1,4 +1,4 @@
-//! Conversion: what comes out, what the report says, and that everything comes back.
+//! Tests conversions: the result, the report, and that converting back restores the original.
 
 mod generated;
 mod pairs;
@@ -15,12 +15,12 @@ fn reading(text: &str, dialect: Dialect) -> Reading {
     read_as(Source::from_bytes(text.into()).expect("a small text"), dialect, None)
 }
 
-fn to(text: &str, from: Dialect, target: Dialect) -> Conversion {
+fn convert_text(text: &str, from: Dialect, target: Dialect) -> Conversion {
     convert(&reading(text, from), None, target).expect("a readable skill")
 }
 
 fn text(text: &str, from: Dialect, target: Dialect) -> String {
-    to(text, from, target).files.swap_remove(0).text
+    convert_text(text, from, target).files.swap_remove(0).text
 }
 
 /// Converts to every dialect and back, and gives the intermediate texts.
@@ -38,7 +38,7 @@ fn round_trips(original: &str, from: Dialect) -> Vec<(Dialect, String)> {
     texts
 }
 
-fn how(conversion: &Conversion, field: &str) -> Vec<(FieldOutcome, Option<String>)> {
+fn outcomes_of(conversion: &Conversion, field: &str) -> Vec<(FieldOutcome, Option<String>)> {
     let of_field = conversion.report.iter().filter(|report| report.field == field);
     of_field.map(|report| (report.how, report.to.clone())).collect()
 }
@@ -63,14 +63,14 @@ Translate into a {{tone}} tone:
 #[test]
 fn converting_to_the_same_dialect_changes_nothing() {
     for broken in [FLOW, "---\nname: [x\n---\n", "", "\u{feff}---\r\na: 1\r\n---"] {
-        let conversion = to(broken, Dialect::AGENT_FLOW, Dialect::AGENT_FLOW);
+        let conversion = convert_text(broken, Dialect::AGENT_FLOW, Dialect::AGENT_FLOW);
         assert_eq!(conversion.files[0].text, broken);
         assert!(conversion.report.iter().all(|report| report.how == FieldOutcome::Kept));
     }
 }
 
 /// The report as lines.
-fn told(conversion: &Conversion) -> String {
+fn report_text(conversion: &Conversion) -> String {
     let lines = conversion.report.iter().map(|report| {
         let place = |place: &Option<String>| place.clone().unwrap_or_else(|| "-".into());
         let how = format!("{:?}", report.how).to_lowercase();
@@ -282,8 +282,8 @@ fn broken_skills_are_repaired_or_rejected() {
 
 #[test]
 fn reports_are_json() {
-    let conversion = to(FLOW, Dialect::AGENT_FLOW, Dialect::CLAUDE_CODE);
-    assert_eq!(how(&conversion, "name"), [(FieldOutcome::Kept, Some("name".into()))]);
+    let conversion = convert_text(FLOW, Dialect::AGENT_FLOW, Dialect::CLAUDE_CODE);
+    assert_eq!(outcomes_of(&conversion, "name"), [(FieldOutcome::Kept, Some("name".into()))]);
     let json = serde_json::to_value(&conversion.report[0]).unwrap();
     let expected = serde_json::json!({
         "field": "name", "from": "name", "to": "name", "how": "kept", "why": "the same field"

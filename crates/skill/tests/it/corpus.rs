@@ -1,4 +1,4 @@
-//! Real skills, messy ones among them: what we read agrees with what a careful reader found.
+//! Tests real skills, including broken ones, against reviewed results.
 
 use std::{collections::BTreeMap, fs, path::Path};
 

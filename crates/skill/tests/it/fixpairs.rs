@@ -1,5 +1,4 @@
-//! Files that broke and how their authors mended them: fixing the broken one must give what the
-//! author meant.
+//! Tests fixes against real corrections: fixing a broken file must give what its author meant.
 
 use std::{fs, path::Path};
 
@@ -29,7 +28,7 @@ const OTHERWISE: [(&str, &str); 20] = [
     ("0191", NEW_TEXT),
     ("0192", NEW_TEXT),
     ("0193", NEW_TEXT),
-    ("0195", "a field stands twice with two values: the author has to choose"),
+    ("0195", "a field appears twice with two values: the author has to choose"),
     ("0398", NEW_TEXT),
     ("0520", NEW_TEXT),
     ("0574", PUNCTUATION),
@@ -45,7 +44,7 @@ enum Outcome {
     Same,
     /// Reads, with other values.
     Differs(String),
-    /// Reads, with a field that nobody wrote.
+    /// Can be read, but has a field that the author did not write.
     Invented(String),
     /// Does not read.
     Broken(String),
@@ -89,7 +88,7 @@ fn rewritten(before: &str, key: &str, got: Option<&Value>) -> bool {
     alone.is_ok_and(|alone| alone.get(key).map(words) == got.map(words))
 }
 
-/// Whether a field stands in a text, however broken that is.
+/// Whether a text contains a field, even if it is broken.
 fn mentions(text: &str, key: &str) -> bool {
     text.lines().any(|line| {
         let line = line.trim_start_matches([' ', '\t', '-', '"', '\'', '{', '\u{feff}']);
@@ -128,7 +127,7 @@ fn compare(pair: &Path) -> Outcome {
 }
 
 #[test]
-fn fixes_mean_what_the_authors_meant() {
+fn fixes_match_the_authors_corrections() {
     let Some(folder) = shared("fixpairs") else { return };
     let mut pairs: Vec<_> = fs::read_dir(folder)
         .expect("fixpairs")

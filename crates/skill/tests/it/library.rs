@@ -1,8 +1,8 @@
-//! The code of docs/reference/library.md: it stands here, too, so that it compiles and holds.
+//! Compiles and tests the code of docs/reference/library.md.
 
 use std::{error::Error, fs, path::Path};
 
-/// What stands between two marks, again and again, without blanks at the beginning of lines.
+/// Returns all texts between two marks, without indentation.
 fn between(text: &str, open: &str, close: &str) -> Vec<Vec<String>> {
     let parts = text.split(open).skip(1).filter_map(|rest| Some(rest.split_once(close)?.0));
     parts.map(|part| part.lines().map(|line| line.trim().to_owned()).collect()).collect()

@@ -1,5 +1,5 @@
-//! A safe fix never changes what a loader reads: our own, PyYAML, Python's json for `metadata` on one
-//! line, and js-yaml. The programs of others are asked where they are installed.
+//! Tests that a safe fix never changes what a loader reads: Savoir, PyYAML, Python's json for
+//! `metadata` on one line, and js-yaml. External programs are used if they are installed.
 
 use std::{
     fs,

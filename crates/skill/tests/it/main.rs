@@ -1,4 +1,4 @@
-//! Behaviour of the crate as a whole.
+//! Tests the whole crate.
 
 #![expect(clippy::print_stderr, reason = "tests tell which file of the shared data failed")]
 

@@ -1,5 +1,5 @@
-//! Real skills with one random slip each: a safe fix may mend it or leave it, but never loses a
-//! field.
+//! Tests real skills with one random error each: a safe fix may repair it or not, but never loses
+//! a field.
 
 use std::fs;
 
@@ -29,7 +29,7 @@ fn parse(text: &str) -> Document {
 }
 
 /// Puts a slip into the frontmatter, or takes a character out.
-fn slip(text: &str, random: &mut Random) -> Option<String> {
+fn mutate(text: &str, random: &mut Random) -> Option<String> {
     let block = parse(text).layout().closed_block()?.yaml;
     let at = block.start + random.below(block.len());
     if !text.is_char_boundary(at) {
@@ -78,7 +78,7 @@ fn a_safe_fix_never_loses_a_field() {
         let mut random = Random(path.len() as u64 * 7919 + text.len() as u64);
         let mut lost = Vec::new();
         for _ in 0..12 {
-            let Some(slipped) = slip(&text, &mut random) else { continue };
+            let Some(slipped) = mutate(&text, &mut random) else { continue };
             let before = parse(&slipped);
             if before.state() != State::Repaired {
                 continue;

@@ -1,4 +1,5 @@
-//! Any text at all: read without a panic, fixed to a text that reads, and fixed only once.
+//! Tests arbitrary text: it is read without a panic, its fix can be read, and fixing is
+//! idempotent.
 
 use proptest::prelude::*;
 use savoir_skill::{

@@ -1,7 +1,7 @@
-//! What is found in 200 real skills, and what a person said about each finding.
+//! Compares the findings in 200 real skills with the verdict of a reviewer about each one.
 //!
 //! `reviewed.tsv` has one line for each finding: file, line, code, severity, verdict. A finding that is
-//! not in it must be looked at before it is added; `SAVOIR_PRINT_SAMPLE=1` prints the lines that are
+//! not in it must be reviewed before it is added; `SAVOIR_PRINT_SAMPLE=1` prints the lines that are
 //! found now.
 
 use std::{fs, path::Path};

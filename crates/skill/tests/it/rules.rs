@@ -1,4 +1,4 @@
-//! Every rule keeps the promises of its documentation.
+//! Tests that every rule matches the examples in its documentation.
 
 use std::{fmt::Write as _, fs, path::Path};
 
@@ -22,7 +22,7 @@ fn has_examples(rule: &Rule) -> bool {
     WITHOUT_EXAMPLES.iter().all(|(code, _)| *code != rule.code)
 }
 
-/// An example in a folder of its own.
+/// An example in a separate folder.
 struct Skill {
     folder: Folder,
     text: String,
@@ -74,7 +74,7 @@ fn module_of(text: &str) -> String {
     let source = Source::from_bytes(text.as_bytes().to_vec()).expect("UTF-8");
     let mut module = String::from("from gaia.agents.base.tools import tool\n");
     for tool in read_as(source, Dialect::GAIA, None).skill.tools {
-        // After a star, a parameter with a default may stand before one without.
+        // After a star, a parameter with a default may precede one without.
         let star = if tool.parameters.is_empty() { "" } else { "*, " };
         let parameters = tool.parameters.iter().map(|parameter| {
             format!("{}{}", parameter.name, if parameter.required { "" } else { "=None" })
@@ -123,7 +123,7 @@ fn list(found: &[Diagnostic]) -> String {
 }
 
 #[test]
-fn codes_are_sorted_words() {
+fn codes_are_sorted_kebab_case() {
     let codes: Vec<_> = all_rules().iter().map(|rule| rule.code).collect();
     let mut sorted = codes.clone();
     sorted.sort_unstable();
@@ -136,7 +136,7 @@ fn codes_are_sorted_words() {
 }
 
 #[test]
-fn every_rule_says_what_and_why() {
+fn every_rule_is_documented() {
     for rule in all_rules() {
         let (code, docs) = (rule.code, rule.docs());
         assert!(rule.summary().ends_with('.'), "{code}: the summary is a sentence");
@@ -243,7 +243,7 @@ fn scan(folder: &Path, codes: &mut Vec<String>) {
 
 /// The codes in source without blanks.
 fn codes_in(source: &str) -> impl Iterator<Item = &str> {
-    /// What stands before a code, and how the text between the two ends.
+    /// The text before a code, and the end of the text between them.
     const BEFORE: [(&str, &str); 9] = [
         ("Diagnostic::error(", ""),
         ("Diagnostic::warning(", ""),
@@ -266,7 +266,7 @@ fn codes_in(source: &str) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-fn the_scan_reads_every_way_to_name_a_code() {
+fn scan_finds_every_code_in_the_source() {
     let source = "Diagnostic::error(\"a-a\",x)Limit::warning(1,\"b-b\")repair(\"c-c\"Some(d)=>(\"d-d\",\
                   code:\"e-e\",=>{(\"f-f\",letcode=ifempty{\"g-g\"}codes.push(\"h-h\")Diagnostic::error(code,\"no\")";
     let mut codes: Vec<_> = codes_in(source).collect();

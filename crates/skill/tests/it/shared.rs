@@ -1,4 +1,4 @@
-//! Data that lies beside the repository on some machines and is absent on others.
+//! Access to test data outside the repository, which is absent on some machines.
 
 use std::path::{Path, PathBuf};
 

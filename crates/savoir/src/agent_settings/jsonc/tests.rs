@@ -6,7 +6,7 @@ use super::*;
 const OURS: &[&str] = &["command", "args"];
 
 #[test]
-fn nothing_else_changes() {
+fn only_the_edited_member_changes() {
     let ours = json!({"command": "savoir", "args": ["mcp"]});
     for text in [
         "",
@@ -36,14 +36,14 @@ fn nothing_else_changes() {
 }
 
 #[test]
-fn one_that_is_there_is_replaced_where_it_is() {
+fn existing_member_is_replaced_in_place() {
     let text = "{\n  \"m\": {\n    \"s\": {\"command\": \"old\"}, // why\n    \"t\": 1\n  }\n}\n";
     let new = set(text, "m", "s", &json!("new"), OURS).unwrap();
     assert_eq!(new, "{\n  \"m\": {\n    \"s\": \"new\", // why\n    \"t\": 1\n  }\n}\n");
 }
 
 #[test]
-fn broken_files_are_told_with_their_line() {
+fn errors_name_the_line() {
     let deep = format!("{{\"a\": {}", "[".repeat(500));
     for (text, line) in [
         ("{\n\"a\" 1}", 2),
@@ -62,7 +62,7 @@ fn broken_files_are_told_with_their_line() {
 }
 
 #[test]
-fn a_name_that_is_there_twice_is_told_with_both_lines() {
+fn duplicate_keys_are_errors_with_both_lines() {
     for (text, line, first) in [
         ("{\n\"m\": {},\n\"m\": {}\n}", 3, 2),
         ("{\"m\": {\n\"s\": 1,\n\n\"s\": 2}}", 4, 2),
@@ -79,7 +79,7 @@ fn a_name_that_is_there_twice_is_told_with_both_lines() {
 }
 
 #[test]
-fn what_a_person_added_to_it_stays() {
+fn values_added_by_the_user_are_kept() {
     let text = "{\n  \"m\": {\n    \"s\": {\n      // mine\n      \"command\": \"old\", // why\n      \
                 \"args\": [\"mcp\", \"--pin\", \"x\"],\n      \"env\": {\"A\": \"b\"},\n      \
                 \"type\": \"other\"\n    }\n  }\n}\n";
@@ -92,7 +92,7 @@ fn what_a_person_added_to_it_stays() {
 }
 
 #[test]
-fn comments_of_others_stay_where_they_are() {
+fn comments_are_preserved() {
     for (text, left) in [
         (
             "{\"m\": {\n  \"a\": 1, // one\n  \"s\": 2,\n  // about b\n  \"b\": 3\n}}",
@@ -115,7 +115,7 @@ fn comments_of_others_stay_where_they_are() {
 }
 
 #[test]
-fn a_comma_in_a_comment_is_none() {
+fn comma_in_a_comment_is_ignored() {
     let text = "{\n  \"m\": {\n    \"a\": 1 /* x, y */ , // z, \"\n  }\n}\n";
     let with = set(text, "m", "s", &json!(2), OURS).unwrap();
     assert_eq!(with, "{\n  \"m\": {\n    \"a\": 1 /* x, y */ , // z, \"\n    \"s\": 2,\n  }\n}\n");
@@ -180,7 +180,7 @@ fn file() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn taking_out_gives_the_very_bytes_back(text in file()) {
+    fn removing_restores_the_original_bytes(text in file()) {
         let ours = json!({"command": "savoir", "args": ["mcp"]});
         let with = set(&text, "servers", "savoir", &ours, OURS).unwrap();
         prop_assert_eq!(get(&with, "servers", "savoir").unwrap(), Some(ours.clone()), "{}", with);

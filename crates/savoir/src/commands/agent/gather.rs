@@ -23,14 +23,14 @@ use crate::{
 const SKILLS_FOLDER: &str = "skills";
 
 /// Searches for skills, the nearest places first.
-pub(super) struct Gatherer<'a> {
+pub(super) struct SkillGatherer<'a> {
     installed: &'a Installed,
     trust: TrustStore,
     store: Store,
     offers: LocalSkills,
 }
 
-impl<'a> Gatherer<'a> {
+impl<'a> SkillGatherer<'a> {
     pub(super) fn new(installed: &'a Installed) -> Result<Self, CommandError> {
         Ok(Self {
             installed,
@@ -41,11 +41,13 @@ impl<'a> Gatherer<'a> {
     }
 
     /// Adds the skills below the paths of --skills. A path without skills is an error.
-    pub(super) fn named(&mut self, paths: &[PathBuf]) -> Result<(), CommandError> {
+    pub(super) fn add_skills_at_paths(&mut self, paths: &[PathBuf]) -> Result<(), CommandError> {
         let mut wrong = None;
         discover::walk(paths, &mut |candidate| {
             match candidate {
-                Candidate::Skill { path, .. } => self.found(&path, SkillLocationKind::Named),
+                Candidate::Skill { path, .. } => {
+                    self.add_skill_file(&path, SkillLocationKind::Named)
+                }
                 Candidate::Unreadable { path, problem } => wrong = Some((path, problem)),
                 Candidate::Empty { path } => {
                     wrong = Some((path, "no SKILL.md below this folder".to_owned()));
@@ -63,12 +65,12 @@ impl<'a> Gatherer<'a> {
     }
 
     /// Adds the skills in the folder next to the agent file.
-    pub(super) fn beside(&mut self, file: &Path) {
+    pub(super) fn add_skills_next_to(&mut self, file: &Path) {
         let folder = file.parent().unwrap_or(Path::new("")).join(SKILLS_FOLDER);
         if folder.is_dir() {
             discover::walk(&[folder], &mut |candidate| {
                 if let Candidate::Skill { path, .. } = candidate {
-                    self.found(&path, SkillLocationKind::Beside);
+                    self.add_skill_file(&path, SkillLocationKind::Beside);
                 }
                 true
             });
@@ -77,12 +79,12 @@ impl<'a> Gatherer<'a> {
 
     /// Searches for these skills and their dependencies in savoir.lock and the folders of agents.
     /// Only folders of matching names are read, because there may be ten thousand others.
-    pub(super) fn gather(mut self, names: impl Iterator<Item = String>) -> LocalSkills {
+    pub(super) fn gather_skills(mut self, names: impl Iterator<Item = String>) -> LocalSkills {
         let mut open: Vec<String> = names.collect();
         let mut seen: BTreeSet<String> = open.iter().cloned().collect();
         while let Some(name) = open.pop() {
-            self.locked(&name);
-            self.installed(&name);
+            self.add_locked_skills(&name);
+            self.add_installed_skills(&name);
             for offer in self.offers.named(&name) {
                 let needs = offer.summary.needs.iter().map(|need| &need.name);
                 open.extend(needs.filter(|need| seen.insert((*need).clone())).cloned());
@@ -92,12 +94,12 @@ impl<'a> Gatherer<'a> {
     }
 
     /// Adds skills of savoir.lock: the stored tree if there is one, otherwise the installed files.
-    fn locked(&mut self, name: &str) {
+    fn add_locked_skills(&mut self, name: &str) {
         let installed = self.installed;
         for locked in installed.locked.iter().filter(|locked| locked.name == name) {
             let place = installed.shown(&locked.file).into_owned();
             let tree = self.store.get(&locked.skill.integrity).ok().flatten();
-            match tree.or_else(|| written(locked)) {
+            match tree.or_else(|| installed_files(locked)) {
                 Some(tree) => self.offer(&tree, name, &place, SkillLocationKind::Locked),
                 None => self.refuse(name, &place, "it is not installed: run savoir sync"),
             }
@@ -105,7 +107,7 @@ impl<'a> Gatherer<'a> {
     }
 
     /// Adds skills in the folders of agents.
-    fn installed(&mut self, name: &str) {
+    fn add_installed_skills(&mut self, name: &str) {
         let installed = self.installed;
         for entry in installed.ledger.named(name) {
             let place = installed.shown(entry.path()).into_owned();
@@ -114,7 +116,7 @@ impl<'a> Gatherer<'a> {
     }
 
     /// Adds a skill by the path of its SKILL.md.
-    fn found(&mut self, path: &Path, way: SkillLocationKind) {
+    fn add_skill_file(&mut self, path: &Path, way: SkillLocationKind) {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
         self.folder(folder, &folder.display().to_string(), way);
@@ -144,6 +146,6 @@ impl<'a> Gatherer<'a> {
 }
 
 /// The installed files of a locked skill.
-fn written(locked: &Locked) -> Option<Tree> {
+fn installed_files(locked: &Locked) -> Option<Tree> {
     locked.written.iter().find_map(|written| Tree::read(&written.folder).ok())
 }

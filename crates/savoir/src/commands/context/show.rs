@@ -11,11 +11,11 @@ use savoir_engine::Home;
 use savoir_package::ledger::LedgerEntry;
 
 use crate::{
-    agent_settings::Off,
+    agent_settings::DisabledSkills,
     error::CommandError,
     installed::{Installed, Selection, in_parallel},
     load,
-    lookup::ordered,
+    lookup::sort_by_precedence,
     output,
 };
 
@@ -48,8 +48,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     installed.warn();
     let home = Home::from_environment()?;
     let wanted = args.selection.agents();
-    let off = Off::read(wanted, &installed, &home)?;
-    let mut entries = ordered(args.selection.entries(&installed)?, &installed);
+    let off = DisabledSkills::read(wanted, &installed, &home)?;
+    let mut entries = sort_by_precedence(args.selection.entries(&installed)?, &installed);
     entries.retain(|entry| off.offers(wanted, entry));
     let (mut skills, mut unusable) = (Vec::new(), Vec::new());
     for (entry, read) in entries.iter().zip(in_parallel(&entries, candidate)) {

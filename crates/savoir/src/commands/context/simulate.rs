@@ -29,7 +29,7 @@ Examples:
 If there are many skills, agents shorten descriptions or leave out skills without a warning.")]
 pub(crate) struct Args {
     /// Agent to simulate
-    #[arg(long, value_name = "ID", value_parser = super::super::agents(&SERVED))]
+    #[arg(long, value_name = "ID", value_parser = super::super::agents(&SIMULATED_AGENTS))]
     agent: &'static Agent,
     /// Context size of the model
     #[arg(long, value_name = "TOKENS", default_value_t = 200_000)]
@@ -46,7 +46,7 @@ pub(crate) struct Args {
 }
 
 /// The agents whose rules are known.
-const SERVED: [&str; HOSTS.len()] = {
+const SIMULATED_AGENTS: [&str; HOSTS.len()] = {
     let mut served = [""; HOSTS.len()];
     let mut at = 0;
     while at < served.len() {
@@ -59,7 +59,7 @@ const SERVED: [&str; HOSTS.len()] = {
 fn rules(agent: &Agent) -> Result<&'static HostRules, CommandError> {
     HostRules::of(agent.id).ok_or_else(|| {
         CommandError::input(format!("the rules of {} are not known", agent.title))
-            .hint(format!("use one of {}", SERVED.join(", ")))
+            .hint(format!("use one of {}", SIMULATED_AGENTS.join(", ")))
     })
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     installed.warn();
     let sees = |entry: &&LedgerEntry| entry.agents().contains(&args.agent);
     let entries: Vec<&LedgerEntry> = installed.ledger.entries().iter().filter(sees).collect();
-    let skills = in_parallel(&entries, |entry| shown(entry, host));
+    let skills = in_parallel(&entries, |entry| read_as_agent(entry, host));
     let simulation = host.simulate(skills, args.context);
     if args.json {
         output::json(&simulation)?;
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 }
 
 /// Reads a skill as the agent does, even if it is invalid.
-fn shown(entry: &LedgerEntry, host: &HostRules) -> Shown {
+fn read_as_agent(entry: &LedgerEntry, host: &HostRules) -> Shown {
     let unread = |path: PathBuf, why: String| Shown {
         name: entry.name().to_owned(),
         path: path.to_string_lossy().into_owned(),
@@ -114,7 +114,7 @@ fn shown(entry: &LedgerEntry, host: &HostRules) -> Shown {
 }
 
 /// Whether a word is the name of the skill or of its folder.
-fn is_called(sight: &Sight, word: &str) -> bool {
+fn has_name(sight: &Sight, word: &str) -> bool {
     let folder = Path::new(&sight.path).parent().and_then(Path::file_name);
     sight.name == word || folder.is_some_and(|folder| folder == word)
 }
@@ -122,7 +122,7 @@ fn is_called(sight: &Sight, word: &str) -> bool {
 /// The wanted skills that are not visible. If none is named, all skills are wanted.
 fn missing(simulation: &Simulation, wanted: &[String]) -> Vec<String> {
     let visible =
-        |word: &str| simulation.skills.iter().any(|sight| sight.visible && is_called(sight, word));
+        |word: &str| simulation.skills.iter().any(|sight| sight.visible && has_name(sight, word));
     let all: Vec<&String> = match wanted {
         [] => simulation.skills.iter().map(|sight| &sight.name).collect(),
         some => some.iter().collect(),

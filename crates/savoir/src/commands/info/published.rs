@@ -166,13 +166,13 @@ impl PublishedDetails {
         let changelog = detail.and_then(|detail| detail.changelog.as_deref());
         page.field("changelog", &changes(changelog.unwrap_or_default()));
         page.field("registry tier", self.tier().as_str());
-        page.field("claimed tier", &self.claimed());
+        page.field("claimed tier", &self.claimed_tier_text());
         page.field("signed by", line.signer.as_deref().unwrap_or("nobody"));
         page.list("permissions", or_none(&line.permissions));
         page.list("tools", or_none(&line.tools));
         page.list("needs", or_none(&line.dependencies));
         match detail.map(|detail| detail.audit.as_ref()) {
-            Some(Some(audit)) => audited(audit, &mut page),
+            Some(Some(audit)) => print_audit(audit, &mut page),
             Some(None) => page.field("scan", "none yet"),
             None => page.field("scan", "unknown: this registry is a static mirror"),
         }
@@ -189,7 +189,7 @@ impl PublishedDetails {
     }
 
     /// The claimed tier, if it differs from the earned one.
-    fn claimed(&self) -> String {
+    fn claimed_tier_text(&self) -> String {
         match (self.line.claimed, self.tier()) {
             (Some(claimed), earned) if claimed > earned => {
                 format!("{claimed}, but not earned")
@@ -260,7 +260,7 @@ fn or_none(items: &[String]) -> impl Iterator<Item = String> {
     items.iter().cloned().chain(none)
 }
 
-fn audited(audit: &Audit, page: &mut Page) {
+fn print_audit(audit: &Audit, page: &mut Page) {
     let when = audit.audited_at.as_deref().map(|when| format!(" on {when}")).unwrap_or_default();
     let who = audit.engine.as_deref().map(|who| format!(" by {who}")).unwrap_or_default();
     page.field("scan", &format!("{}{who}{when}", audit.verdict));
@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_can_be_asked_about() {
+    fn published_references_are_parsed() {
         let wanted = PublishedRef::parse("acme/pdf@^1.2").unwrap();
         assert_eq!(
             (wanted.name.to_string(), wanted.range.to_string()),

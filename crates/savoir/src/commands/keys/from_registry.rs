@@ -13,7 +13,7 @@ use super::{Trust, as_json, line};
 use crate::{ask, error::CommandError, output, runtime, trust::Keyring};
 
 /// The keys that a registry lists for a namespace.
-struct OfferedTool {
+struct ListedKey {
     address: String,
     keys: Vec<KeyInfo>,
     /// Whether the name is that of a skill without a namespace.
@@ -35,7 +35,7 @@ fn trust(namespace: &str, args: &Trust) -> Result<ExitCode, CommandError> {
     let namespaces = limits(namespace, args, &offered);
     let (mut fresh, mut known) = (Vec::new(), Vec::new());
     for info in offered.keys.iter().filter(|key| key.revoked_at.is_none()) {
-        let key = parsed(info, &offered.address)?;
+        let key = parse_key(info, &offered.address)?;
         match store.get(&key.key_id()) {
             // Keep the earlier decision of the user.
             Some(trusted) => known.push(trusted.clone()),
@@ -52,7 +52,7 @@ fn trust(namespace: &str, args: &Trust) -> Result<ExitCode, CommandError> {
         return Err(CommandError::findings(message).named("no_keys"));
     }
     if !fresh.is_empty() {
-        agree(namespace, args, &offered, &fresh)?;
+        confirm_keys(namespace, args, &offered, &fresh)?;
         for key in &fresh {
             TrustStore::trust(&keyring.list(), key)?;
         }
@@ -64,20 +64,20 @@ async fn ask_registry(
     client: &Client,
     name: &Name,
     namespace: &str,
-) -> Result<OfferedTool, CommandError> {
+) -> Result<ListedKey, CommandError> {
     let address = client.address();
     if client.index(name).await?.is_some() {
         let keys = client.keys_of(name).await?;
         if !keys.is_empty() {
-            return Ok(OfferedTool { address, keys, is_skill: true });
+            return Ok(ListedKey { address, keys, is_skill: true });
         }
     }
     let keys = client.keys(namespace).await?;
-    Ok(OfferedTool { address, keys, is_skill: false })
+    Ok(ListedKey { address, keys, is_skill: false })
 }
 
 /// The skills that the keys are limited to: a signature has the name of a skill, not its namespace.
-fn limits(namespace: &str, args: &Trust, offered: &OfferedTool) -> Option<Vec<String>> {
+fn limits(namespace: &str, args: &Trust, offered: &ListedKey) -> Option<Vec<String>> {
     if !args.namespaces.is_empty() {
         return Some(args.namespaces.clone());
     }
@@ -85,7 +85,7 @@ fn limits(namespace: &str, args: &Trust, offered: &OfferedTool) -> Option<Vec<St
 }
 
 /// Parses a key and checks its id, because the user confirms the id.
-fn parsed(info: &KeyInfo, address: &str) -> Result<PublicKey, CommandError> {
+fn parse_key(info: &KeyInfo, address: &str) -> Result<PublicKey, CommandError> {
     let wrong = |why: &dyn std::fmt::Display| {
         CommandError::refused(format!("{address} returned an invalid key: {why}"))
             .named("public_key")
@@ -98,10 +98,10 @@ fn parsed(info: &KeyInfo, address: &str) -> Result<PublicKey, CommandError> {
     Ok(key)
 }
 
-fn agree(
+fn confirm_keys(
     namespace: &str,
     args: &Trust,
-    offered: &OfferedTool,
+    offered: &ListedKey,
     fresh: &[TrustedKey],
 ) -> Result<(), CommandError> {
     if args.yes {

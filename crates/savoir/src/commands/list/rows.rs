@@ -17,11 +17,11 @@ use savoir_package::{
 use serde::Serialize;
 
 use crate::{
-    agent_settings::Off,
+    agent_settings::DisabledSkills,
     copies::group_copies,
     error::CommandError,
-    installed::{Installed, few, in_parallel, source},
-    lookup::ordered,
+    installed::{Installed, in_parallel, limit_names, source},
+    lookup::sort_by_precedence,
 };
 
 const UNSIGNED: &str = "unsigned";
@@ -65,7 +65,7 @@ impl Row<'_> {
             format!("{id}{mark}")
         };
         let shown: Vec<String> = self.in_use.iter().map(shown).collect();
-        few(shown.iter().map(String::as_str))
+        limit_names(shown.iter().map(String::as_str))
     }
 
     pub(super) fn scope(&self) -> &'static str {
@@ -86,7 +86,7 @@ pub(super) fn rows<'a>(
     installed: &'a Installed,
     store: &TrustStore,
 ) -> Result<Vec<Row<'a>>, CommandError> {
-    let off = Off::read(&installed.in_use, installed, &Home::from_environment()?)?;
+    let off = DisabledSkills::read(&installed.in_use, installed, &Home::from_environment()?)?;
     let details = in_parallel(&entries, LedgerEntry::details);
     let mut read = entries.into_iter().zip(details).peekable();
     let mut rows = Vec::new();
@@ -107,7 +107,7 @@ fn groups<'a>(mut read: Vec<Read<'a>>, installed: &Installed) -> Vec<Vec<Read<'a
     if read.len() == 1 {
         return vec![read];
     }
-    let order = ordered(read.iter().map(|(entry, _)| *entry).collect(), installed);
+    let order = sort_by_precedence(read.iter().map(|(entry, _)| *entry).collect(), installed);
     let mut sorted = Vec::with_capacity(read.len());
     for wanted in order {
         if let Some(at) = read.iter().position(|(entry, _)| std::ptr::eq(*entry, wanted)) {
@@ -122,7 +122,7 @@ fn row<'a>(
     group: Vec<Read<'a>>,
     installed: &'a Installed,
     store: &TrustStore,
-    off: &Off,
+    off: &DisabledSkills,
 ) -> Option<Row<'a>> {
     let mut scopes = BTreeSet::new();
     let mut agents: Vec<&'static Agent> = Vec::new();
@@ -157,11 +157,11 @@ fn row<'a>(
         Some(locked)
             if locked.skill.signature.is_some() && locked.skill.tier > Tier::Experimental =>
         {
-            signed(entry, version.as_deref(), store)
+            attested_tier(entry, version.as_deref(), store)
         }
         Some(locked) if locked.skill.signature.is_some() => locked.skill.tier.as_str(),
         Some(_) => UNSIGNED,
-        None => signed(entry, version.as_deref(), store),
+        None => attested_tier(entry, version.as_deref(), store),
     };
     let mut paths = paths.into_iter();
     let in_use = agents.iter().filter(|agent| installed.in_use.contains(agent));
@@ -189,7 +189,7 @@ fn row<'a>(
 }
 
 /// The tier that the signatures in the folder attest.
-fn signed(entry: &LedgerEntry, version: Option<&str>, store: &TrustStore) -> &'static str {
+fn attested_tier(entry: &LedgerEntry, version: Option<&str>, store: &TrustStore) -> &'static str {
     if !trust::is_signed(entry.path()) {
         return UNSIGNED;
     }
@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sources_are_shown_as_people_write_them() {
+    fn sources_are_shown_in_short_form() {
         let commit = "0123456789".repeat(4);
         for (text, shown) in [
             (

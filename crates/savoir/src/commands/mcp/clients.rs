@@ -10,7 +10,7 @@ use savoir_package::Agent;
 use serde_json::{Value, json};
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike, value};
 
-use crate::agent_settings::{Wrong, jsonc, lines};
+use crate::agent_settings::{SettingsFileError, jsonc, lines};
 
 /// The keys of an entry that say how the server is started.
 const OWN_KEYS: [&str; 2] = ["command", "args"];
@@ -144,25 +144,28 @@ impl Client {
     }
 
     /// The settings with a server added. If it exists, only its command and arguments change.
-    pub(super) fn with(
+    pub(super) fn with_server(
         self,
         text: &str,
         name: &str,
         command: &str,
         args: &[String],
-    ) -> Result<String, Wrong> {
+    ) -> Result<String, SettingsFileError> {
         let entry = self.entry(command, args);
         if self != Self::Codex {
             return Ok(jsonc::set(text, self.servers(), name, &entry, &OWN_KEYS)?);
         }
-        let mut document: DocumentMut = lines::plain(text).parse()?;
+        let mut document: DocumentMut = lines::with_plain_line_ends(text).parse()?;
         let servers = document.entry(self.servers()).or_insert_with(|| {
             let mut table = Table::new();
             table.set_implicit(true);
             Item::Table(table)
         });
         let Some(servers) = servers.as_table_like_mut() else {
-            return Err(Wrong { line: None, message: "`mcp_servers` is not a table".to_owned() });
+            return Err(SettingsFileError {
+                line: None,
+                message: "`mcp_servers` is not a table".to_owned(),
+            });
         };
         let known = servers.get_mut(name).and_then(Item::as_table_like_mut);
         let known = known.filter(|table| table.contains_key("command"));
@@ -176,26 +179,34 @@ impl Client {
             table.insert("args", value(args));
             servers.insert(name, Item::Table(table));
         }
-        Ok(lines::as_in(text, &document.to_string()))
+        Ok(lines::with_line_ends_of(text, &document.to_string()))
     }
 
     /// The settings with a server removed.
-    pub(super) fn without(self, text: &str, name: &str) -> Result<String, Wrong> {
+    pub(super) fn without_server(
+        self,
+        text: &str,
+        name: &str,
+    ) -> Result<String, SettingsFileError> {
         if self != Self::Codex {
             return Ok(jsonc::remove(text, self.servers(), name)?);
         }
-        let mut document: DocumentMut = lines::plain(text).parse()?;
+        let mut document: DocumentMut = lines::with_plain_line_ends(text).parse()?;
         let servers = document.get_mut(self.servers()).and_then(Item::as_table_like_mut);
         if let Some(servers) = servers {
             servers.remove(name);
         }
-        Ok(lines::as_in(text, &document.to_string()))
+        Ok(lines::with_line_ends_of(text, &document.to_string()))
     }
 
     /// The command and arguments of a server, if it exists.
-    pub(super) fn command(self, text: &str, name: &str) -> Result<Option<Vec<String>>, Wrong> {
+    pub(super) fn command(
+        self,
+        text: &str,
+        name: &str,
+    ) -> Result<Option<Vec<String>>, SettingsFileError> {
         let entry = if self == Self::Codex {
-            let document: DocumentMut = lines::plain(text).parse()?;
+            let document: DocumentMut = lines::with_plain_line_ends(text).parse()?;
             let entry = document.get(self.servers()).and_then(|servers| servers.get(name));
             entry.map(|entry| {
                 let args = entry.get("args").and_then(Item::as_array).into_iter().flatten();

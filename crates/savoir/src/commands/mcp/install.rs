@@ -17,7 +17,7 @@ use super::{
     clients::{Client, ConfigScope},
 };
 use crate::{
-    agent_settings::{must_be, put, read, unwritten},
+    agent_settings::{must_be, put, read, write_error},
     ask,
     error::CommandError,
     installed::{home, project_around},
@@ -107,8 +107,8 @@ pub(super) fn install(args: &Install) -> Result<ExitCode, CommandError> {
     let file = args.place.file()?;
     let before = read(&file)?;
     let text = before.as_deref().unwrap_or_default();
-    let there = agent.command(text, name).map_err(|wrong| wrong.within(&file))?;
-    if let Some(words) = there.as_ref().filter(|words| !is_ours(words)) {
+    let there = agent.command(text, name).map_err(|wrong| wrong.in_file(&file))?;
+    if let Some(words) = there.as_ref().filter(|words| !is_savoir_entry(words)) {
         let shown = output::sanitize(&words.join(" "));
         return Err(CommandError::refused(format!(
             "{}: `{name}` is already the name of another server: {shown}",
@@ -120,9 +120,13 @@ pub(super) fn install(args: &Install) -> Result<ExitCode, CommandError> {
     let command = command(args.place.scope)?;
     // Keep arguments that the user added.
     let words = there.map(|words| words[1..].to_vec());
-    let after = agent.with(text, name, &command, &words.unwrap_or_else(|| vec!["mcp".to_owned()]));
-    let after = after.map_err(|wrong| wrong.within(&file))?;
-    if !agent.command(&after, name).is_ok_and(|words| words.is_some_and(|words| is_ours(&words))) {
+    let after =
+        agent.with_server(text, name, &command, &words.unwrap_or_else(|| vec!["mcp".to_owned()]));
+    let after = after.map_err(|wrong| wrong.in_file(&file))?;
+    if !agent
+        .command(&after, name)
+        .is_ok_and(|words| words.is_some_and(|words| is_savoir_entry(&words)))
+    {
         let message =
             format!("{}: the server cannot be added without damaging the file", file.display());
         return Err(CommandError::refused(message)
@@ -137,7 +141,7 @@ pub(super) fn install(args: &Install) -> Result<ExitCode, CommandError> {
     if args.dry_run {
         return Ok(ExitCode::SUCCESS);
     }
-    args.place.agree()?;
+    args.place.confirm_change()?;
     must_be(&file, before.as_deref())?;
     let changes = StoredChangeFile::of(&args.place, &file)?;
     // `uninstall` restores the content from before the first install.
@@ -152,29 +156,29 @@ pub(super) fn install(args: &Install) -> Result<ExitCode, CommandError> {
 pub(super) fn uninstall(args: &Uninstall) -> Result<ExitCode, CommandError> {
     let ServerArgs { agent, name, .. } = &args.place;
     let file = args.place.file()?;
-    let Some(before) = read(&file)? else { return Err(not_there(&file, name)) };
-    let words = agent.command(&before, name).map_err(|wrong| wrong.within(&file))?;
-    if !words.is_some_and(|words| is_ours(&words)) {
-        return Err(not_there(&file, name));
+    let Some(before) = read(&file)? else { return Err(not_installed_error(&file, name)) };
+    let words = agent.command(&before, name).map_err(|wrong| wrong.in_file(&file))?;
+    if !words.is_some_and(|words| is_savoir_entry(&words)) {
+        return Err(not_installed_error(&file, name));
     }
     let changes = StoredChangeFile::of(&args.place, &file)?;
     let untouched = changes.read().filter(|known| known.after == before);
     let after = match untouched {
         Some(known) => known.before,
-        None => Some(agent.without(&before, name).map_err(|wrong| wrong.within(&file))?),
+        None => Some(agent.without_server(&before, name).map_err(|wrong| wrong.in_file(&file))?),
     };
     show(&file, &before, after.as_deref().unwrap_or_default())?;
     if args.dry_run {
         return Ok(ExitCode::SUCCESS);
     }
-    args.place.agree()?;
+    args.place.confirm_change()?;
     must_be(&file, Some(&before))?;
     if let Some(after) = after {
         put(&file, &after)?;
     } else {
         // Keep a symlink and remove its target.
         let real = file.canonicalize().unwrap_or_else(|_| file.clone());
-        fs::remove_file(&real).map_err(|error| unwritten(&file, &error.kind()))?;
+        fs::remove_file(&real).map_err(|error| write_error(&file, &error.kind()))?;
     }
     changes.delete();
     output::note(&format!("{} no longer starts Savoir", agent.id()));
@@ -191,7 +195,7 @@ impl ServerArgs {
         })
     }
 
-    fn agree(&self) -> Result<(), CommandError> {
+    fn confirm_change(&self) -> Result<(), CommandError> {
         if self.yes {
             return Ok(());
         }
@@ -207,7 +211,7 @@ impl ServerArgs {
 }
 
 /// Whether a server is this program.
-fn is_ours(words: &[String]) -> bool {
+fn is_savoir_entry(words: &[String]) -> bool {
     let program = words.first().map(Path::new).and_then(Path::file_stem);
     program.is_some_and(|program| program == "savoir")
         && words.get(1).is_some_and(|word| word == "mcp")
@@ -227,7 +231,7 @@ fn command(scope: ConfigScope) -> Result<String, CommandError> {
     })
 }
 
-fn not_there(file: &Path, name: &str) -> CommandError {
+fn not_installed_error(file: &Path, name: &str) -> CommandError {
     CommandError::input(format!("{}: Savoir is not installed as `{name}`", file.display()))
         .named("not-installed")
         .hint("use the name and scope of the install: --name NAME, --scope user|project")
@@ -268,7 +272,7 @@ impl StoredChangeFile {
             file.persist(&self.path)?;
             Ok(())
         };
-        write().map_err(|error| unwritten(&self.path, &error))
+        write().map_err(|error| write_error(&self.path, &error))
     }
 
     fn delete(&self) {

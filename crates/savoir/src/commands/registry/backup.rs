@@ -58,7 +58,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let end = runtime::block_on(async {
         let (database, storage) = place.open().await?;
         let mut progress = Progress::new();
-        let tell = |done, total| progress.tell(|| format!("{done} of {total} blobs"));
+        let tell = |done, total| progress.update(|| format!("{done} of {total} blobs"));
         let written = backup::write(database.registry(&storage), file, tell).await;
         drop(progress);
         database.close().await;

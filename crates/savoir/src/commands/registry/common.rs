@@ -20,7 +20,7 @@ pub(super) struct Common {
 
 impl Common {
     /// Does something and prints the result as JSON or as text.
-    pub(super) fn tell(
+    pub(super) fn print_result(
         &self,
         work: impl FnOnce() -> Result<(Value, String), CommandError>,
     ) -> Result<ExitCode, CommandError> {
@@ -48,7 +48,7 @@ impl Common {
         name: &Name,
         work: impl AsyncFnOnce(&Client) -> Result<(Value, String), CommandError>,
     ) -> Result<ExitCode, CommandError> {
-        self.tell(|| {
+        self.print_result(|| {
             let client = self.remote.client_of(name)?;
             runtime::block_on(work(&client))
         })
@@ -59,7 +59,7 @@ impl Common {
         &self,
         work: impl AsyncFnOnce(&Client) -> Result<(Value, String), CommandError>,
     ) -> Result<ExitCode, CommandError> {
-        self.tell(|| runtime::block_on(work(&self.remote.client()?)))
+        self.print_result(|| runtime::block_on(work(&self.remote.client()?)))
     }
 
     /// The same for the registry of a namespace.
@@ -68,18 +68,18 @@ impl Common {
         namespace: &str,
         work: impl AsyncFnOnce(&Client) -> Result<(Value, String), CommandError>,
     ) -> Result<ExitCode, CommandError> {
-        self.tell(|| {
+        self.print_result(|| {
             let name = namespace.strip_prefix(NO_NAMESPACE_PREFIX).unwrap_or(namespace);
             let name = Name::parse(name).map_err(|error| {
                 CommandError::input(format!("`{namespace}` is not a namespace")).named(error.code())
             })?;
-            runtime::block_on(work(&self.remote.client_of(&name)?)).map_err(with_way_to_own)
+            runtime::block_on(work(&self.remote.client_of(&name)?)).map_err(with_namespace_hint)
         })
     }
 }
 
 /// Adds a hint if the token has no permission to change members and keys.
-fn with_way_to_own(error: CommandError) -> CommandError {
+fn with_namespace_hint(error: CommandError) -> CommandError {
     let lacks = error.code().as_deref() == Some("forbidden_scope")
         && error.to_string().contains("lacks the scope registry:owner");
     if lacks { error.hint("log in with this permission: savoir login --owner") } else { error }
@@ -90,7 +90,7 @@ pub(super) const NO_NAMESPACE_PREFIX: &str = "_/";
 
 /// Asks about the team of a namespace. If the namespace does not exist or is not accessible, asks about
 /// the skill of that name without a namespace (`_/NAME`). Returns which of the two it was.
-pub(super) async fn of_team<T>(
+pub(super) async fn load_team<T>(
     namespace: &str,
     ask: impl AsyncFn(&str) -> Result<T, RegistryError>,
 ) -> Result<(String, T), RegistryError> {

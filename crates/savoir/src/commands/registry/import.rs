@@ -87,14 +87,14 @@ fn import(args: &Args) -> Result<ExitCode, CommandError> {
             mode: if args.dry_run { ImportMode::DryRun } else { ImportMode::Write },
         };
         let mut progress = Progress::new();
-        let tell = |done, total| progress.tell(|| format!("{done} of {total} skills"));
+        let tell = |done, total| progress.update(|| format!("{done} of {total} skills"));
         let done = import::import(database.registry(&storage), folder, &plan, tell).await;
         drop(progress);
         database.close().await;
         Ok(done?)
     })?;
     if done.published + done.skipped + done.taken_down == 0 && done.refused.is_empty() {
-        return Err(nothing(args, &done));
+        return Err(no_skills_error(args, &done));
     }
     if args.json {
         output::json(&json!({
@@ -108,7 +108,7 @@ fn import(args: &Args) -> Result<ExitCode, CommandError> {
 }
 
 /// The error for a folder without skills.
-fn nothing(args: &Args, done: &ImportSummary) -> CommandError {
+fn no_skills_error(args: &Args, done: &ImportSummary) -> CommandError {
     let error = CommandError::input(format!("{} has no skills", args.folder.display()))
         .named("no_skills")
         .hint("name a mirror, or a folder with folders or zips of skills, at any depth");

@@ -18,7 +18,7 @@ use serde_json::json;
 
 use super::{
     super::keys::public_key,
-    common::{Common, NO_NAMESPACE_PREFIX, change_team, of_team},
+    common::{Common, NO_NAMESPACE_PREFIX, change_team, load_team},
 };
 use crate::{error::CommandError, output, trust::Keyring};
 
@@ -108,7 +108,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
                     let mut new = NewKey { public_key: text.clone(), label, email: None, proof };
                     match client.add_key(team, &new).await {
                         // The registry may use another address for itself: try without a proof.
-                        Err(error) if proved && error.reason() == Some(WRONG_PROOF) => {
+                        Err(error) if proved && error.reason() == Some(WRONG_PROOF_CODE) => {
                             new.proof = None;
                             client.add_key(team, &new).await.map(|()| false)
                         }
@@ -120,7 +120,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
                 let value = json!({
                     "namespace": namespace, "key_id": key_id, "label": label, "proved": proved,
                 });
-                let unproved = if proved { "" } else { UNPROVED };
+                let unproved = if proved { "" } else { UNPROVEN_KEY_HINT };
                 Ok((value, format!("registered key {key_id} for {namespace}\n{unproved}")))
             })
         }
@@ -137,18 +137,18 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 }
 
 /// The reason with which a registry rejects an invalid proof.
-const WRONG_PROOF: &str = "wrong_proof";
+const WRONG_PROOF_CODE: &str = "wrong_proof";
 /// Printed if the registry has no proof of the private key.
-const UNPROVED: &str = "you did not prove that you own the private key: anyone who proves it can \
+const UNPROVEN_KEY_HINT: &str = "you did not prove that you own the private key: anyone who proves it can \
                         register the key instead\n";
 
 /// A private key on this machine.
-enum Own {
+enum OwnKeyProof {
     Ours(SigningKey),
     Ssh(PathBuf),
 }
 
-impl Own {
+impl OwnKeyProof {
     /// Signs a proof that the user has the private key.
     fn prove(&self, purpose: Purpose<'_>) -> Option<String> {
         match self {
@@ -159,21 +159,21 @@ impl Own {
 }
 
 /// Finds the private key among the keys of `savoir keys`, or next to the public key file of OpenSSH.
-fn own_key(public: &PublicKey, file: &Path) -> Option<Own> {
+fn own_key(public: &PublicKey, file: &Path) -> Option<OwnKeyProof> {
     if public.kind() == KeyKind::Ssh {
         let secret = file.with_extension("");
         let beside = file.extension().is_some_and(|end| end == "pub") && secret.is_file();
-        return beside.then_some(Own::Ssh(secret));
+        return beside.then_some(OwnKeyProof::Ssh(secret));
     }
-    let own = Keyring::of_user().ok()?.own();
+    let own = Keyring::of_user().ok()?.own_keys();
     let found = own.list().ok()?.into_iter().find(|one| one.key == *public)?;
-    own.load(&found.name).ok().map(Own::Ours)
+    own.load(&found.name).ok().map(OwnKeyProof::Ours)
 }
 
 fn list(namespace: &str, common: &Common) -> Result<ExitCode, CommandError> {
     common.with_namespace(namespace, async |client| {
         let ask = async |team: &str| client.keys(team).await;
-        let (mut namespace, mut keys) = of_team(namespace, ask).await?;
+        let (mut namespace, mut keys) = load_team(namespace, ask).await?;
         // A namespace that does not exist has no keys either.
         let alone = format!("{NO_NAMESPACE_PREFIX}{namespace}");
         if keys.is_empty()

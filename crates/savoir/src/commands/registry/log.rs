@@ -41,7 +41,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let work = async |client: &Client| {
-        let entries = found(client, args).await?;
+        let entries = load_entries(client, args).await?;
         let rows: Vec<[Cow<'_, str>; 5]> = entries.iter().map(row).collect();
         let text = match rows.as_slice() {
             [] => "no entries\n".to_owned(),
@@ -56,7 +56,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 }
 
 /// The requested entries. A name without a slash is a namespace, or a skill without a namespace.
-async fn found(client: &Client, args: &Args) -> Result<Vec<LogEntry>, CommandError> {
+async fn load_entries(client: &Client, args: &Args) -> Result<Vec<LogEntry>, CommandError> {
     let limit = args.limit as usize;
     let of_team = |team: &str| LogQuery { namespace: Some(team.into()), ..LogQuery::default() };
     let query = match args.what.as_deref() {

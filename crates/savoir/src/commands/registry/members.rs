@@ -5,7 +5,7 @@ use std::{borrow::Cow, process::ExitCode};
 use savoir_package::registry::wire::{Member, NewMember, TeamRole};
 use serde_json::json;
 
-use super::common::{Common, change_team, of_team};
+use super::common::{Common, change_team, load_team};
 use crate::{error::CommandError, output};
 
 /// Manage the members of a namespace
@@ -115,7 +115,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 fn list(namespace: &str, common: &Common) -> Result<ExitCode, CommandError> {
     common.with_namespace(namespace, async |client| {
         let ask = async |team: &str| client.members(team).await;
-        let (namespace, members) = of_team(namespace, ask).await?;
+        let (namespace, members) = load_team(namespace, ask).await?;
         let rows: Vec<[Cow<'_, str>; 3]> = members.iter().map(row).collect();
         let text = match rows.as_slice() {
             [] => format!("{namespace} has no members\n"),

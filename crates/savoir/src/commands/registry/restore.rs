@@ -61,7 +61,7 @@ fn restore(args: &Args) -> Result<ExitCode, CommandError> {
     }
     let mut progress = Progress::new();
     let end = backup::check(file, |done| {
-        progress.tell(|| format!("verified {done} blobs"));
+        progress.update(|| format!("verified {done} blobs"));
     })?;
     if args.check {
         drop(progress);
@@ -80,7 +80,7 @@ fn restore(args: &Args) -> Result<ExitCode, CommandError> {
     let restored = runtime::block_on(async {
         let (database, storage) = place.open().await?;
         let total = end.blobs;
-        let tell = |done| progress.tell(|| format!("{done} of {total} blobs"));
+        let tell = |done| progress.update(|| format!("{done} of {total} blobs"));
         let registry = database.registry(&storage);
         let restored = backup::restore(registry, file, accounts, tell).await;
         database.close().await;
@@ -93,7 +93,7 @@ fn restore(args: &Args) -> Result<ExitCode, CommandError> {
         "accounts_made": imported.accounts, "administrators_made": imported.administrators,
         "administrators_not_made": imported.not_administrators,
     });
-    print(args, &value, &words(&restored, &place.words()))
+    print(args, &value, &summary_text(&restored, &place.words()))
 }
 
 fn print(args: &Args, value: &serde_json::Value, text: &str) -> Result<ExitCode, CommandError> {
@@ -105,7 +105,7 @@ fn print(args: &Args, value: &serde_json::Value, text: &str) -> Result<ExitCode,
     Ok(ExitCode::SUCCESS)
 }
 
-fn words(restored: &Restored, place: &str) -> String {
+fn summary_text(restored: &Restored, place: &str) -> String {
     let imported = &restored.imported;
     let mut text = format!(
         "restored {} with {}\n",

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{
     common::{Common, VersionTarget},
     log::entries,
-    tokens::as_person,
+    tokens::with_password_session,
 };
 use crate::{error::CommandError, output, runtime};
 
@@ -35,9 +35,9 @@ impl Admin {
         work: impl AsyncFnOnce(&Client) -> Result<(Value, String), CommandError>,
     ) -> Result<ExitCode, CommandError> {
         if let Some(email) = &self.email {
-            return as_person(email, name, &self.common, work);
+            return with_password_session(email, name, &self.common, work);
         }
-        self.common.tell(|| {
+        self.common.print_result(|| {
             let remote = &self.common.remote;
             let client = name.map_or_else(|| remote.client(), |name| remote.client_of(name))?;
             runtime::block_on(work(&client)).map_err(|error| match error.code().as_deref() {
@@ -198,7 +198,7 @@ fn digest(text: &str) -> Result<String, String> {
 }
 
 /// An appeal, and whether its archive is cleared.
-struct Appealed<'a> {
+struct AppealEntry<'a> {
     entry: &'a LogEntry,
     cleared: bool,
 }
@@ -211,7 +211,7 @@ impl Appeals {
             let entries = entries(client, query, MAX_LOG_ENTRIES).await?;
             let mut appeals = appeals(&entries);
             appeals.truncate(self.limit as usize);
-            let rows: Vec<[Cow<'_, str>; 6]> = appeals.iter().map(Appealed::row).collect();
+            let rows: Vec<[Cow<'_, str>; 6]> = appeals.iter().map(AppealEntry::row).collect();
             let text = match rows.as_slice() {
                 [] => "no appeals\n".to_owned(),
                 rows => output::table(
@@ -219,8 +219,8 @@ impl Appeals {
                     rows,
                 ),
             };
-            let text = text + &appeals.iter().map(Appealed::found).collect::<String>();
-            let items: Vec<Value> = appeals.iter().map(Appealed::json).collect();
+            let text = text + &appeals.iter().map(AppealEntry::findings_text).collect::<String>();
+            let items: Vec<Value> = appeals.iter().map(AppealEntry::json).collect();
             Ok((json!({ "appeals": items }), text))
         })
     }
@@ -228,7 +228,7 @@ impl Appeals {
 
 /// The appeals of a log that is sorted from new to old, each with the last decision about its archive: for
 /// its skill or, in entries of older versions, for all skills.
-fn appeals(entries: &[LogEntry]) -> Vec<Appealed<'_>> {
+fn appeals(entries: &[LogEntry]) -> Vec<AppealEntry<'_>> {
     let mut decided: HashMap<(&str, Option<&str>), (usize, bool)> = HashMap::new();
     for (at, entry) in entries.iter().enumerate().filter(|(_, entry)| entry.act != "appealed") {
         let key = (entry_text(entry, "sha256"), entry.name.as_deref());
@@ -240,28 +240,29 @@ fn appeals(entries: &[LogEntry]) -> Vec<Appealed<'_>> {
             let words =
                 [entry.name.as_deref(), None].map(|name| (entry_text(entry, "sha256"), name));
             let last = words.iter().filter_map(|key| decided.get(key)).min_by_key(|(at, _)| *at);
-            Appealed { entry, cleared: last.is_some_and(|(_, cleared)| *cleared) }
+            AppealEntry { entry, cleared: last.is_some_and(|(_, cleared)| *cleared) }
         })
         .collect()
 }
 
 fn entry_text<'a>(entry: &'a LogEntry, key: &str) -> &'a str {
-    said_in(&entry.details, key)
+    decision_in_log(&entry.details, key)
 }
 
-fn said_in<'a>(value: &'a Value, key: &str) -> &'a str {
+fn decision_in_log<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
 }
 
 /// A finding as one line: place, rule and message.
 fn finding(finding: &Value) -> String {
     let line = finding["line"].as_u64().map(|line| format!(":{line}")).unwrap_or_default();
-    let place = format!("{}{line}", said_in(finding, "file"));
-    let parts = [place.as_str(), said_in(finding, "rule"), said_in(finding, "message")];
+    let place = format!("{}{line}", decision_in_log(finding, "file"));
+    let parts =
+        [place.as_str(), decision_in_log(finding, "rule"), decision_in_log(finding, "message")];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ")
 }
 
-impl Appealed<'_> {
+impl AppealEntry<'_> {
     fn who(&self) -> String {
         match &self.entry.actor {
             Value::String(email) => email.clone(),
@@ -288,10 +289,10 @@ impl Appealed<'_> {
     }
 
     /// The findings, printed below the table.
-    fn found(&self) -> String {
+    fn findings_text(&self) -> String {
         let findings = self.entry.details["findings"].as_array();
         let lines = findings.into_iter().flatten().map(finding);
-        let judged = said_in(&self.entry.details["judged"], "reason");
+        let judged = decision_in_log(&self.entry.details["judged"], "reason");
         let judged = (!judged.is_empty()).then(|| format!("an administrator: {judged}"));
         let lines = judged.into_iter().chain(lines).map(|line| format!("  {}\n", shown(&line)));
         let mut lines: String = lines.collect();
@@ -319,7 +320,7 @@ impl Clear {
             let package = self.skill.as_ref().map(ToString::to_string);
             let clearance = Clearance { reason: self.reason.clone(), package: package.clone() };
             let cleared = client.clear(&self.sha256, &clearance).await;
-            let cleared = cleared.map_err(|error| self.explained(error))?;
+            let cleared = cleared.map_err(|error| self.with_appeal_hint(error))?;
             let name = cleared.name.or(package);
             let value = json!({ "sha256": self.sha256, "cleared": true, "name": name });
             let for_skill = name.map(|name| format!(" for `{}`", shown(&name)));
@@ -331,7 +332,7 @@ impl Clear {
 
 impl Clear {
     /// Adds a hint if there is no appeal, or if there are several.
-    fn explained(&self, error: RegistryError) -> CommandError {
+    fn with_appeal_hint(&self, error: RegistryError) -> CommandError {
         let unclear = self.skill.is_none() && error.code() == "invalid_request";
         let error = CommandError::from(error);
         if unclear { error.hint("name the skill: --for NAME") } else { error }
@@ -363,7 +364,7 @@ impl Verdict {
                 "same_content": same,
             });
             let text = format!("`{name}` {version}: {verdict}, tier {tier}\n");
-            Ok((value, text + &also(&same)))
+            Ok((value, text + &other_versions_text(&same)))
         })
     }
 }
@@ -378,13 +379,13 @@ impl TakeDown {
                 "name": name, "version": version.to_string(), "withdrawn": true,
                 "same_content": same,
             });
-            Ok((value, format!("`{name}` {version} is taken down\n{}", also(&same))))
+            Ok((value, format!("`{name}` {version} is taken down\n{}", other_versions_text(&same))))
         })
     }
 }
 
 /// Lists other versions with the same files.
-fn also(same: &[String]) -> String {
+fn other_versions_text(same: &[String]) -> String {
     if same.is_empty() {
         return String::new();
     }
@@ -400,7 +401,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_word_counts() {
+    fn last_decision_counts() {
         let entry = |act: &str, sha256: &str| -> LogEntry {
             serde_json::from_value(json!({"act": act, "details": {"sha256": sha256}})).unwrap()
         };

@@ -59,7 +59,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         let line = line(client, &args.target).await?;
         let tree = client.download(&line).await?;
         let publisher = args.publisher.as_deref();
-        let record = signed(&line, &tree, publisher, &key, &keyring.trusted()?)?;
+        let record = sign_version(&line, &tree, publisher, &key, &keyring.trusted()?)?;
         let key_id = key_id_of(&record);
         let publisher = match (&key, publisher) {
             (_, Some(publisher)) => publisher,
@@ -115,7 +115,7 @@ async fn line(client: &Client, target: &VersionTarget) -> Result<IndexLine, Comm
 }
 
 /// Signs the files, and verifies the signature.
-fn signed(
+fn sign_version(
     line: &IndexLine,
     tree: &Tree,
     publisher: Option<&str>,

@@ -54,14 +54,14 @@ fn sweep(args: &Args) -> Result<ExitCode, CommandError> {
         let (database, storage) = place.open().await?;
         let registry = database.registry(&storage);
         for name in &args.forget {
-            if !registry.unmark(name).await.map_err(|error| refused(&error))? {
+            if !registry.unmark(name).await.map_err(|error| sweep_error(&error))? {
                 return Err(CommandError::input(format!("the storage has no marker of {name}"))
                     .named("unknown_database")
                     .hint("leave out --forget: the error lists the other databases"));
             }
         }
         let older_than = Duration::from_secs(args.hours.saturating_mul(3600));
-        let removed = registry.sweep(older_than).await.map_err(|error| refused(&error));
+        let removed = registry.sweep(older_than).await.map_err(|error| sweep_error(&error));
         database.close().await;
         removed
     })?;
@@ -73,7 +73,7 @@ fn sweep(args: &Args) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn refused(error: &RegistryError) -> CommandError {
+fn sweep_error(error: &RegistryError) -> CommandError {
     let hint = match error {
         RegistryError::SharedStorage { .. } => {
             "give each database its own storage; if one no longer exists: --forget DATABASE"

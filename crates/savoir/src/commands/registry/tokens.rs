@@ -75,7 +75,7 @@ Example:
 pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     match &args.command {
         Command::List { account, common } => {
-            as_person(&account.email, None, common, async |person| {
+            with_password_session(&account.email, None, common, async |person| {
                 let tokens = person.tokens().await?;
                 let rows: Vec<[Cow<'_, str>; 5]> = tokens.iter().map(row).collect();
                 let text = match rows.as_slice() {
@@ -86,13 +86,14 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
             })
         }
         Command::Create { name, rights, account, common } => {
-            as_person(&account.email, None, common, async |person| {
+            with_password_session(&account.email, None, common, async |person| {
                 let (info, token) = person.create_token(&rights.wanted(name.clone())).await?;
                 let mut value = serde_json::to_value(&info).unwrap_or_default();
                 value["token"] = json!(token.secret());
                 if !common.json {
                     let (email, address) = (account.email.as_str(), person.address());
-                    let login_options = session::as_whom(Some(email), &address, &common.remote);
+                    let login_options =
+                        session::account_options(Some(email), &address, &common.remote);
                     let end = info.expires_at.as_deref().unwrap_or("it is revoked");
                     output::note(&format!(
                         "keep the token secret: it is shown only once and is valid until {end}; to \
@@ -104,7 +105,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
             })
         }
         Command::Revoke { id, account, common } => {
-            as_person(&account.email, None, common, async |person| {
+            with_password_session(&account.email, None, common, async |person| {
                 person.delete_token(id).await?;
                 Ok((json!({ "id": id, "revoked": true }), format!("revoked {id}\n")))
             })
@@ -113,20 +114,20 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 }
 
 /// Does something with a password: at the registry of a skill, or at the default registry.
-pub(super) fn as_person(
+pub(super) fn with_password_session(
     email: &str,
     name: Option<&Name>,
     common: &Common,
     work: impl AsyncFnOnce(&Client) -> Result<(Value, String), CommandError>,
 ) -> Result<ExitCode, CommandError> {
-    common.tell(|| {
+    common.print_result(|| {
         let remote = &common.remote;
         let client = name.map_or_else(|| remote.trusted(), |name| remote.trusted_of(name))?;
         if !common.json {
             output::note(&format!("the password is sent to {}", client.address()));
         }
         let password = session::secret("password")?;
-        runtime::block_on(session::as_person(&client, email, &password, work))
+        runtime::block_on(session::with_password_session(&client, email, &password, work))
     })
 }
 

@@ -15,7 +15,10 @@ const EXAMPLES: [(&str, &str); 4] = [
 ];
 
 /// Creates the examples if there was never a skill. They have no owner, so everyone can run them.
-pub(super) async fn shelve(database: &Database, storage: &Storage) -> Result<(), CommandError> {
+pub(super) async fn install_examples(
+    database: &Database,
+    storage: &Storage,
+) -> Result<(), CommandError> {
     if database.settings().get(MARKER).await?.is_some() {
         return Ok(());
     }

@@ -31,7 +31,7 @@ const EVERYWHERE: &str = "listening on all network interfaces; put a TLS proxy i
 
 impl Greeting<'_> {
     /// Prints to standard error, or as log lines if the log is JSON.
-    pub(super) async fn say(&self, app: &App, storage: &Storage) {
+    pub(super) async fn print_greeting(&self, app: &App, storage: &Storage) {
         let lines = match self.lines(app, storage).await {
             Ok(lines) => lines,
             Err(error) => {
@@ -60,8 +60,8 @@ impl Greeting<'_> {
             lines.push(("", EVERYWHERE.to_owned()));
         }
         lines.push(("registry", format!("{}/registry{}", self.url, self.readers)));
-        let (kept, files) = (self.place.shown_database(), self.place.shown_storage());
-        lines.push(("data", format!("{kept}, files in {files}")));
+        let (database_text, files) = (self.place.shown_database(), self.place.shown_storage());
+        lines.push(("data", format!("{database_text}, files in {files}")));
         let skills = storage.skills().names().await?;
         lines.push(("skills", plural(skills.len(), "skill")));
         lines.extend(self.models().await);

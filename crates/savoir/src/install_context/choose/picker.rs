@@ -5,7 +5,7 @@ use std::fmt;
 use inquire::{InquireError, MultiSelect};
 use savoir_package::source::OfferedSkill;
 
-use super::shortened;
+use super::truncate_description;
 use crate::{error::CommandError, output};
 
 /// Lines per page.
@@ -33,7 +33,7 @@ impl Line<'_> {
 impl fmt::Display for Line<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = output::cell(&self.offer.name);
-        let description = shortened(self.offer.description.as_deref());
+        let description = truncate_description(self.offer.description.as_deref());
         write!(f, "{name:width$}  {description}", width = self.width)
     }
 }

@@ -85,7 +85,7 @@ impl Screen<'_> {
             let names: Vec<&str> =
                 plain.iter().map(|open| open.ready.summary.name.as_str()).collect();
             let count = plain.len();
-            let _ = writeln!(page, "{count} with instructions only: {}", listed(&names));
+            let _ = writeln!(page, "{count} with instructions only: {}", list_names(&names));
         }
         if !notable.is_empty() {
             let _ = writeln!(page, "{} with scripts, permissions or findings:", notable.len());
@@ -111,14 +111,14 @@ impl Screen<'_> {
             let _ =
                 writeln!(page, "{name} is converted for {agent}, which cannot read the original:");
             for field in report.iter().filter(|field| field.how != FieldOutcome::Kept) {
-                let _ = writeln!(page, "  {}", output::cell(&converted(field)));
+                let _ = writeln!(page, "  {}", output::cell(&conversion_text(field)));
             }
         }
     }
 }
 
 /// How a field is converted, as text.
-pub(crate) fn converted(field: &FieldReport) -> String {
+pub(crate) fn conversion_text(field: &FieldReport) -> String {
     let why = if field.why.is_empty() { String::new() } else { format!(" ({})", field.why) };
     let to = field.to.as_deref().unwrap_or_default();
     match (field.how, &field.from) {
@@ -148,7 +148,7 @@ pub(super) fn describe(page: &mut String, open: &OpenSkill<'_>) {
     };
     let description = ready.summary.description.trim();
     if !description.is_empty() {
-        field("does", &shortened(description));
+        field("does", &truncate_description(description));
     }
     field("from", &ready.source.to_string());
     if let Some(before) = &open.before {
@@ -157,7 +157,7 @@ pub(super) fn describe(page: &mut String, open: &OpenSkill<'_>) {
     if let Some(moved) = &open.moved {
         field("warning", moved);
     }
-    field("signed", &signed(ready));
+    field("signed", &signature_text(ready));
     if let Some(rule) = &open.trusted {
         field("trusted", &format!("you trust {rule}"));
     }
@@ -175,7 +175,7 @@ pub(super) fn describe(page: &mut String, open: &OpenSkill<'_>) {
     for warning in &ready.summary.warnings {
         field("warning", &format!("SKILL.md:{}: {}", warning.line, warning.message));
     }
-    let found = shown(ready);
+    let found = shown_findings(ready);
     if !found.is_empty() {
         field("scan", ready.report.verdict.as_str());
         tell_findings(page, &found);
@@ -189,7 +189,7 @@ fn heading(page: &mut String, ready: &CheckedSkill) {
 }
 
 /// A blocked skill with its findings.
-pub(super) fn blocked(ready: &CheckedSkill, findings: &[Finding]) -> String {
+pub(super) fn blocked_skill_text(ready: &CheckedSkill, findings: &[Finding]) -> String {
     let mut page = String::new();
     heading(&mut page, ready);
     let findings: Vec<&Finding> = findings.iter().collect();
@@ -208,7 +208,7 @@ pub(super) fn findings(findings: &[Finding]) -> String {
 /// Notable facts about a skill, in one line.
 fn public_message(ready: &CheckedSkill) -> String {
     let mut parts = Vec::new();
-    let found = shown(ready);
+    let found = shown_findings(ready);
     if let Some(worst) = found.iter().max_by_key(|finding| finding.severity) {
         let count = output::plural(found.len(), "finding");
         let (verdict, severity) = (ready.report.verdict, worst.severity);
@@ -244,7 +244,7 @@ fn is_notable(ready: &CheckedSkill) -> bool {
         || !summary.tools.is_empty()
         || runs_commands_when_loaded(ready)
         || !summary.warnings.is_empty()
-        || !shown(ready).is_empty()
+        || !shown_findings(ready).is_empty()
 }
 
 /// The tools of a skill. A field that agents obey is shown with its value.
@@ -254,7 +254,7 @@ fn uses(ready: &CheckedSkill) -> Vec<String> {
         let (field, text) = fields.iter().find(|(field, _)| {
             word.strip_prefix(field.as_str()).is_some_and(|mark| mark.starts_with(':'))
         })?;
-        Some(format!("{field} {}", shortened(text)))
+        Some(format!("{field} {}", truncate_description(text)))
     };
     ready.summary.tools.iter().map(|word| shown(word).unwrap_or_else(|| word.clone())).collect()
 }
@@ -267,7 +267,7 @@ fn runs_commands_when_loaded(ready: &CheckedSkill) -> bool {
 }
 
 fn worst(ready: &CheckedSkill) -> Option<Severity> {
-    shown(ready).iter().map(|finding| finding.severity).max()
+    shown_findings(ready).iter().map(|finding| finding.severity).max()
 }
 
 /// The permissions that a skill asks for.
@@ -292,7 +292,7 @@ fn is_by_unknown_key(ready: &CheckedSkill) -> bool {
     ready.attestation.signed.as_ref().is_some_and(|signer| signer.role.is_none())
 }
 
-fn signed(ready: &CheckedSkill) -> String {
+fn signature_text(ready: &CheckedSkill) -> String {
     match &ready.attestation.signed {
         Some(signer) if signer.role.is_some() => {
             let tier = match ready.tier {
@@ -332,7 +332,7 @@ fn is_script(path: &str, file: &File) -> bool {
         || file.bytes.starts_with(b"#!")
 }
 
-fn shown(ready: &CheckedSkill) -> Vec<&Finding> {
+fn shown_findings(ready: &CheckedSkill) -> Vec<&Finding> {
     ready.report.findings.iter().filter(|finding| finding.severity >= Severity::Medium).collect()
 }
 
@@ -356,7 +356,7 @@ fn tell_findings(page: &mut String, findings: &[&Finding]) {
     }
 }
 
-fn listed(names: &[impl AsRef<str>]) -> String {
+fn list_names(names: &[impl AsRef<str>]) -> String {
     let mut shown: Vec<String> =
         names.iter().take(MAX_NAMES).map(|name| name.as_ref().to_owned()).collect();
     if names.len() > MAX_NAMES {
@@ -365,7 +365,7 @@ fn listed(names: &[impl AsRef<str>]) -> String {
     output::cell(&shown.join(", ")).into_owned()
 }
 
-fn shortened(text: &str) -> String {
+fn truncate_description(text: &str) -> String {
     match text.char_indices().nth(MAX_DESCRIPTION_CHARS) {
         Some((end, _)) => format!("{}…", text[..end].trim_end()),
         None => text.to_owned(),

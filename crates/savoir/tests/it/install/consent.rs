@@ -1,9 +1,9 @@
-//! Questions that `install` and `update` ask.
+//! Tests the questions that `install` and `update` ask.
 
-use super::{Machine, PDF};
+use super::{PDF, TestEnv};
 use crate::support::Transcript;
 
-impl Machine {
+impl TestEnv {
     /// Somebody sits before a terminal and types this.
     pub(super) fn typed(&self, args: &[&str], typed: &str) -> Transcript {
         self.sandbox.type_as("home", "project", args, typed)
@@ -11,61 +11,61 @@ impl Machine {
 }
 
 #[test]
-fn a_person_is_asked_once_and_can_say_no() {
-    let machine = Machine::new();
-    machine.skill("elsewhere/pdf", "1.0.0", "Read it.");
+fn user_is_asked_once_and_can_decline() {
+    let test_env = TestEnv::new();
+    test_env.skill("elsewhere/pdf", "1.0.0", "Read it.");
     let install = ["install", "../elsewhere/pdf"];
     for (typed, code) in [("\n", 3), ("n\n", 3), ("what?\nno\n", 3), ("\u{4}", 3), ("y\n", 0)] {
-        let ran = machine.typed(&install, typed);
+        let ran = test_env.typed(&install, typed);
         assert_eq!(ran.code, code, "{typed:?}: {ran}");
         assert!(ran.stderr.contains("no: unsigned"), "{ran}");
         assert_eq!(ran.stderr.matches("Install 1 skill for claude-code?").count(), 1, "{ran}");
-        assert_eq!(machine.has(PDF), code == 0, "{typed:?}");
+        assert_eq!(test_env.has(PDF), code == 0, "{typed:?}");
     }
-    let again = machine.typed(&["install", "../elsewhere/pdf", "--allow-experimental"], "");
+    let again = test_env.typed(&["install", "../elsewhere/pdf", "--allow-experimental"], "");
     assert!(again.code == 0 && !again.stderr.contains("Install"), "{again}");
 }
 
 #[test]
-fn a_person_chooses_of_several() {
-    let machine = Machine::new();
+fn user_picks_from_several_skills() {
+    let test_env = TestEnv::new();
     for name in ["mail", "notes", "pdf"] {
-        machine.skill(&format!("elsewhere/skills/{name}"), "1.0.0", "Do it.");
+        test_env.skill(&format!("elsewhere/skills/{name}"), "1.0.0", "Do it.");
     }
     let install = ["install", "../elsewhere/skills", "--allow-experimental"];
-    let none = machine.typed(&install, "\r");
+    let none = test_env.typed(&install, "\r");
     assert!(none.code == 3 && none.stderr.contains("no skill was chosen"), "{none}");
     // Space selects, arrows move, typing filters, enter confirms.
-    let some = machine.typed(&install, " \u{1b}[B\u{1b}[B \r");
+    let some = test_env.typed(&install, " \u{1b}[B\u{1b}[B \r");
     assert_eq!(some.code, 0, "{some}");
-    let there = |name: &str| machine.has(&format!("project/.claude/skills/{name}"));
+    let there = |name: &str| test_env.has(&format!("project/.claude/skills/{name}"));
     assert_eq!((there("mail"), there("notes"), there("pdf")), (true, false, true));
 }
 
 #[test]
 fn an_update_is_shown_and_asked_about() {
-    let machine = Machine::with_pdf();
-    machine.skill("elsewhere/pdf", "1.1.0", "one\ntwo\nthree\nfour\nsix");
-    let before = machine.read(PDF);
-    let no = machine.typed(&["update", "pdf"], "n\n");
+    let test_env = TestEnv::with_pdf();
+    test_env.skill("elsewhere/pdf", "1.1.0", "one\ntwo\nthree\nfour\nsix");
+    let before = test_env.read(PDF);
+    let no = test_env.typed(&["update", "pdf"], "n\n");
     assert!(no.stderr.contains("~ pdf/SKILL.md  +2 -2"), "{no}");
-    assert_eq!(machine.read(PDF), before);
-    let yes = machine.typed(&["update", "pdf"], "y\n");
+    assert_eq!(test_env.read(PDF), before);
+    let yes = test_env.typed(&["update", "pdf"], "y\n");
     assert_eq!(yes.code, 0, "{yes}");
-    assert!(machine.read(PDF).contains("six"));
+    assert!(test_env.read(PDF).contains("six"));
 }
 
 #[test]
-fn names_cannot_act_on_a_terminal() {
-    let machine = Machine::new();
+fn names_are_escaped_on_a_terminal() {
+    let test_env = TestEnv::new();
     let text = "---\nname: pdf\ndescription: \"Reads\\e[2J\\e]0;owned\\a PDF\"\n---\nRead it.\n";
-    machine.sandbox.write("elsewhere/pdf/SKILL.md", text);
+    test_env.sandbox.write("elsewhere/pdf/SKILL.md", text);
     let acts = |text: &str| text.contains("\u{1b}[2J") || text.contains("\u{1b}]");
-    let listed = machine.typed(&["install", "../elsewhere/pdf", "--list"], "");
+    let listed = test_env.typed(&["install", "../elsewhere/pdf", "--list"], "");
     assert!(!acts(&listed.stdout) && !acts(&listed.stderr), "{listed}");
     assert!(listed.stdout.contains("Reads") || listed.stderr.contains("Reads"), "{listed}");
     // Nobody is asked about a skill that wants to look like another one.
-    let refused = machine.typed(&["install", "../elsewhere/pdf"], "y\n");
+    let refused = test_env.typed(&["install", "../elsewhere/pdf"], "y\n");
     assert!(!acts(&refused.stderr) && refused.code == 1, "{refused}");
-    assert!(refused.stderr.contains("an escape sequence for terminals"), "{refused}");
+    assert!(refused.stderr.contains("a terminal escape sequence"), "{refused}");
 }

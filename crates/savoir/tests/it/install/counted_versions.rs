@@ -1,4 +1,4 @@
-//! Texts that a registry counts, and what is locked and cannot be had any more.
+//! Tests prose with versions that the registry assigns, and locked versions that were removed.
 
 use std::fs;
 
@@ -10,9 +10,9 @@ use savoir_package::{
 use semver::Version;
 use serde_json::json;
 
-use super::Machine;
+use super::TestEnv;
 
-impl Machine {
+impl TestEnv {
     /// Publishes a text without frontmatter under a number.
     fn publish_text(&self, name: &str, patch: u64, words: &str) {
         let name = Name::parse(name).expect("a name");
@@ -57,128 +57,128 @@ impl Machine {
 
 #[test]
 fn the_same_text_under_two_names_is_two_skills() {
-    let machine = Machine::new();
-    let url = machine.registry();
+    let test_env = TestEnv::new();
+    let url = test_env.registry();
     for name in ["anon/one", "anon/two"] {
-        machine.publish_text(name, 1, "Boil water.");
+        test_env.publish_text(name, 1, "Boil water.");
     }
     let both = ["install", "anon/one", "anon/two", "--registry", &url, "--allow-experimental"];
-    machine.well(&both);
+    test_env.run_ok(&both);
     let have_their_names = || {
         for name in ["one", "two"] {
-            let text = machine.read(&format!("project/.claude/skills/{name}/SKILL.md"));
+            let text = test_env.read(&format!("project/.claude/skills/{name}/SKILL.md"));
             assert!(text.contains(&format!("name: {name}\n")), "{text}");
         }
     };
     have_their_names();
-    machine.well(&["sync", "--check"]);
-    machine.well(&["sync", "--force"]);
+    test_env.run_ok(&["sync", "--check"]);
+    test_env.run_ok(&["sync", "--force"]);
     have_their_names();
-    machine.well(&["verify"]);
-    machine.forget(&["project/.claude", "home/.local", "home/.cache"]);
-    machine.well(&["sync", "--frozen", "--allow-experimental"]);
+    test_env.run_ok(&["verify"]);
+    test_env.forget(&["project/.claude", "home/.local", "home/.cache"]);
+    test_env.run_ok(&["sync", "--frozen", "--allow-experimental"]);
     have_their_names();
-    machine.well(&["sync", "--check"]);
+    test_env.run_ok(&["sync", "--check"]);
 }
 
 #[test]
-fn what_was_taken_down_is_left_for_the_same_text() {
-    let machine = Machine::new();
-    let url = machine.registry();
-    machine.publish_text("anon/tea", 1, "Boil water.");
-    machine.well(&["install", "anon/tea", "--registry", &url, "--allow-experimental"]);
-    machine.publish_text("anon/tea", 2, "Boil water.");
-    machine.take_down("anon/tea", "0.0.1", "it scalds");
-    let looked = machine.well(&["outdated"]).stdout;
+fn removed_version_is_replaced_by_the_same_text() {
+    let test_env = TestEnv::new();
+    let url = test_env.registry();
+    test_env.publish_text("anon/tea", 1, "Boil water.");
+    test_env.run_ok(&["install", "anon/tea", "--registry", &url, "--allow-experimental"]);
+    test_env.publish_text("anon/tea", 2, "Boil water.");
+    test_env.take_down("anon/tea", "0.0.1", "it scalds");
+    let looked = test_env.run_ok(&["outdated"]).stdout;
     assert!(looked.contains("`tea` can be updated from 0.0.1 to 0.0.2"), "{looked}");
-    let done = machine.well(&["update", "tea"]);
+    let done = test_env.run_ok(&["update", "tea"]);
     assert!(done.stdout.contains("`tea` goes from 0.0.1 to 0.0.2"), "{done}");
-    assert!(machine.read("project/savoir.lock").contains("version = \"0.0.2\""));
+    assert!(test_env.read("project/savoir.lock").contains("version = \"0.0.2\""));
     assert!(!done.stderr.contains("taken down"), "{done}");
-    let status = machine.well(&["status"]).stdout;
+    let status = test_env.run_ok(&["status"]).stdout;
     assert!(!status.contains("taken down"), "{status}");
-    assert_eq!(machine.well(&["outdated"]).stdout, "all skills are up to date\n");
+    assert_eq!(test_env.run_ok(&["outdated"]).stdout, "all skills are up to date\n");
 }
 
 #[test]
-fn an_update_of_one_skill_tells_and_remembers_that_it_was_taken_down() {
-    let machine = Machine::new();
-    let url = machine.registry();
+fn update_reports_a_removed_version() {
+    let test_env = TestEnv::new();
+    let url = test_env.registry();
     for name in ["pdf", "tea"] {
-        machine.skill(&format!("elsewhere/{name}"), "1.0.0", "Do it.");
-        machine.publish(name, &format!("elsewhere/{name}"));
-        machine.well(&["install", name, "--registry", &url, "--allow-experimental"]);
+        test_env.skill(&format!("elsewhere/{name}"), "1.0.0", "Do it.");
+        test_env.publish(name, &format!("elsewhere/{name}"));
+        test_env.run_ok(&["install", name, "--registry", &url, "--allow-experimental"]);
     }
     for name in ["pdf", "tea"] {
-        machine.take_down(name, "1.0.0", &format!("{name} scalds"));
-        let told = machine.well(&["update", name]);
+        test_env.take_down(name, "1.0.0", &format!("{name} scalds"));
+        let told = test_env.run_ok(&["update", name]);
         let words = format!("`{name}` 1.0.0 was taken down by its registry: {name} scalds");
         assert!(told.stderr.contains(&words), "{told}");
-        let status = machine.well(&["status"]).stdout;
+        let status = test_env.run_ok(&["status"]).stdout;
         assert!(status.contains(&format!("taken down by its registry: {name} scalds")), "{status}");
     }
-    // What was told of the other one is not forgotten.
-    let status = machine.well(&["status"]).stdout;
+    // The stored notice about the other skill is kept.
+    let status = test_env.run_ok(&["status"]).stdout;
     assert!(status.contains("pdf scalds"), "{status}");
 }
 
 #[test]
-fn a_version_that_was_never_published_is_none_that_there_is() {
-    let machine = Machine::new();
-    let url = machine.registry();
+fn unpublished_version_is_an_error() {
+    let test_env = TestEnv::new();
+    let url = test_env.registry();
     for version in ["1.0.0", "1.1.0"] {
-        machine.skill("elsewhere/pdf", version, "Read it.");
-        machine.publish("pdf", "elsewhere/pdf");
+        test_env.skill("elsewhere/pdf", version, "Read it.");
+        test_env.publish("pdf", "elsewhere/pdf");
     }
-    machine.skill("elsewhere/tea", "1.0.0", "Boil it.");
-    machine.publish("tea", "elsewhere/tea");
+    test_env.skill("elsewhere/tea", "1.0.0", "Boil it.");
+    test_env.publish("tea", "elsewhere/tea");
     let allow = ["--registry", &url, "--allow-experimental"];
-    machine.well(&[&["install", "pdf"], &allow[..]].concat());
-    let lock = machine.read("project/savoir.lock").replace("\"1.1.0\"", "\"9.9.9\"");
-    machine.sandbox.write("project/savoir.lock", lock);
-    let refused = machine.run(&[&["install", "pdf@^2"], &allow[..]].concat());
+    test_env.run_ok(&[&["install", "pdf"], &allow[..]].concat());
+    let lock = test_env.read("project/savoir.lock").replace("\"1.1.0\"", "\"9.9.9\"");
+    test_env.sandbox.write("project/savoir.lock", lock);
+    let refused = test_env.run(&[&["install", "pdf@^2"], &allow[..]].concat());
     assert!(refused.code == 1 && refused.stderr.contains("1.1.0"), "{refused}");
     assert!(!refused.stderr.contains("9.9.9"), "{refused}");
     // It stays where something else is installed, and an update leaves it.
-    machine.well(&[&["install", "tea"], &allow[..]].concat());
-    assert!(machine.read("project/savoir.lock").contains("\"9.9.9\""));
-    let manifest = machine.read("project/savoir.toml");
+    test_env.run_ok(&[&["install", "tea"], &allow[..]].concat());
+    assert!(test_env.read("project/savoir.lock").contains("\"9.9.9\""));
+    let manifest = test_env.read("project/savoir.toml");
     let wanted = manifest.replacen("version = \"*\"", "version = \"^2\"", 1);
     assert_ne!(wanted, manifest);
-    machine.sandbox.write("project/savoir.toml", &wanted);
-    let refused = machine.run(&["sync", "--allow-experimental"]);
+    test_env.sandbox.write("project/savoir.toml", &wanted);
+    let refused = test_env.run(&["sync", "--allow-experimental"]);
     assert!(refused.code == 1 && refused.stderr.contains("1.1.0"), "{refused}");
     assert!(!refused.stderr.contains("9.9.9"), "{refused}");
-    machine.sandbox.write("project/savoir.toml", manifest);
-    let updated = machine.well(&["update", "pdf"]);
+    test_env.sandbox.write("project/savoir.toml", manifest);
+    let updated = test_env.run_ok(&["update", "pdf"]);
     assert!(updated.stdout.contains("`pdf` is downgraded from 9.9.9 to 1.1.0"), "{updated}");
-    // The registry that the lock names is asked, though nobody set one.
-    machine.skill("elsewhere/pdf", "2.0.0", "Read it backwards.");
-    machine.publish("pdf", "elsewhere/pdf");
-    machine.sandbox.write("project/savoir.toml", wanted);
-    let synced = machine.well(&["sync", "--allow-experimental"]);
+    // The registry in the lock is asked, although none is configured.
+    test_env.skill("elsewhere/pdf", "2.0.0", "Read it backwards.");
+    test_env.publish("pdf", "elsewhere/pdf");
+    test_env.sandbox.write("project/savoir.toml", wanted);
+    let synced = test_env.run_ok(&["sync", "--allow-experimental"]);
     assert!(synced.stdout.contains("`pdf` goes from 1.1.0 to 2.0.0"), "{synced}");
 }
 
 #[test]
-fn a_lock_without_a_manifest_is_all_there_is() {
-    let machine = Machine::new();
-    let url = machine.registry();
+fn lock_without_a_manifest_is_installed() {
+    let test_env = TestEnv::new();
+    let url = test_env.registry();
     for name in ["pdf", "tea"] {
-        machine.skill(&format!("elsewhere/{name}"), "1.0.0", "Do it.");
-        machine.publish(&format!("acme/{name}"), &format!("elsewhere/{name}"));
+        test_env.skill(&format!("elsewhere/{name}"), "1.0.0", "Do it.");
+        test_env.publish(&format!("acme/{name}"), &format!("elsewhere/{name}"));
     }
-    machine.skill("elsewhere/ink", "1.0.0", "Write.");
+    test_env.skill("elsewhere/ink", "1.0.0", "Write.");
     let allow = ["--registry", &url, "--allow-experimental"];
-    machine.well(&[&["install", "acme/pdf"], &allow[..]].concat());
-    machine.well(&["install", "../elsewhere/ink", "--allow-experimental"]);
-    fs::remove_file(machine.sandbox.path("project/savoir.toml")).expect("it was there");
-    machine.well(&["sync", "--frozen"]);
-    let done = machine.well(&[&["install", "acme/tea"], &allow[..]].concat());
+    test_env.run_ok(&[&["install", "acme/pdf"], &allow[..]].concat());
+    test_env.run_ok(&["install", "../elsewhere/ink", "--allow-experimental"]);
+    fs::remove_file(test_env.sandbox.path("project/savoir.toml")).expect("it was there");
+    test_env.run_ok(&["sync", "--frozen"]);
+    let done = test_env.run_ok(&[&["install", "acme/tea"], &allow[..]].concat());
     assert!(!done.stdout.contains("is removed"), "{done}");
     for name in ["ink", "pdf", "tea"] {
-        assert!(machine.has(&format!("project/.claude/skills/{name}/SKILL.md")), "{name}: {done}");
-        assert!(machine.read("project/savoir.toml").contains(name), "{name}");
+        assert!(test_env.has(&format!("project/.claude/skills/{name}/SKILL.md")), "{name}: {done}");
+        assert!(test_env.read("project/savoir.toml").contains(name), "{name}");
     }
-    machine.well(&["sync", "--check"]);
+    test_env.run_ok(&["sync", "--check"]);
 }

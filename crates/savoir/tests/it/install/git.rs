@@ -1,10 +1,10 @@
-//! Skills out of a repository.
+//! Tests installing skills from git repositories.
 
 use std::{fs, process::Command};
 
-use super::{Machine, PDF};
+use super::{PDF, TestEnv};
 
-impl Machine {
+impl TestEnv {
     pub(super) fn git(&self, args: &[&str]) -> String {
         let ran = Command::new("git")
             .args(["-c", "user.name=ada", "-c", "user.email=ada@host.example"])
@@ -19,14 +19,14 @@ impl Machine {
 
     /// A machine with a repository that has three skills, and the address of it.
     pub(super) fn with_repository() -> (Self, String) {
-        let machine = Self::new();
+        let test_env = Self::new();
         for name in ["pdf", "notes", "mail"] {
-            machine.skill(&format!("elsewhere/repo/skills/{name}"), "1.0.0", "one\ntwo\nthree");
+            test_env.skill(&format!("elsewhere/repo/skills/{name}"), "1.0.0", "one\ntwo\nthree");
         }
-        machine.git(&["init", "-q", "-b", "main", "."]);
-        machine.commit("first");
-        let url = format!("file://{}", machine.sandbox.path("elsewhere/repo").display());
-        (machine, url)
+        test_env.git(&["init", "-q", "-b", "main", "."]);
+        test_env.commit("first");
+        let url = format!("file://{}", test_env.sandbox.path("elsewhere/repo").display());
+        (test_env, url)
     }
 
     pub(super) fn commit(&self, message: &str) -> String {
@@ -37,164 +37,164 @@ impl Machine {
 }
 
 #[test]
-fn a_branch_is_followed_and_the_lock_holds_the_commit() {
-    let (machine, url) = Machine::with_repository();
-    let first = machine.git(&["rev-parse", "HEAD"]);
-    let listed = machine.well(&["install", &url, "--list", "--json"]).json();
+fn branch_is_followed_and_the_commit_is_locked() {
+    let (test_env, url) = TestEnv::with_repository();
+    let first = test_env.git(&["rev-parse", "HEAD"]);
+    let listed = test_env.run_ok(&["install", &url, "--list", "--json"]).json();
     assert_eq!(listed["sources"][0]["skills"].as_array().map(Vec::len), Some(3));
-    machine.well(&["install", &url, "--skill", "pdf", "--allow-experimental"]);
-    assert!(machine.read("project/savoir.lock").contains(&first));
-    let manifest = machine.read("project/savoir.toml");
+    test_env.run_ok(&["install", &url, "--skill", "pdf", "--allow-experimental"]);
+    assert!(test_env.read("project/savoir.lock").contains(&first));
+    let manifest = test_env.read("project/savoir.toml");
     assert!(manifest.contains("path = \"skills/pdf\""), "{manifest}");
-    machine.skill("elsewhere/repo/skills/pdf", "1.1.0", "one\ntwo\nthree\nfour");
-    let second = machine.commit("second");
+    test_env.skill("elsewhere/repo/skills/pdf", "1.1.0", "one\ntwo\nthree\nfour");
+    let second = test_env.commit("second");
     // Whoever clones the project gets the commit of the lock.
-    fs::remove_dir_all(machine.sandbox.path("project/.claude")).expect("it was there");
-    fs::remove_dir_all(machine.sandbox.path("home/.local/share/savoir")).expect("it was there");
-    machine.well(&["sync", "--frozen"]);
-    assert!(!machine.read(PDF).contains("four"));
-    let updated = machine.well(&["update", "--all"]);
+    fs::remove_dir_all(test_env.sandbox.path("project/.claude")).expect("it was there");
+    fs::remove_dir_all(test_env.sandbox.path("home/.local/share/savoir")).expect("it was there");
+    test_env.run_ok(&["sync", "--frozen"]);
+    assert!(!test_env.read(PDF).contains("four"));
+    let updated = test_env.run_ok(&["update", "--all"]);
     assert!(updated.stdout.contains("`pdf` goes from 1.0.0 to 1.1.0"), "{updated}");
-    assert!(machine.read("project/savoir.lock").contains(&second));
-    assert!(machine.read(PDF).contains("four"));
+    assert!(test_env.read("project/savoir.lock").contains(&second));
+    assert!(test_env.read(PDF).contains("four"));
 }
 
 #[test]
 fn a_tag_that_moved_is_noticed() {
-    let (machine, url) = Machine::with_repository();
-    machine.git(&["tag", "v1"]);
-    machine.well(&["install", &format!("{url}@v1"), "--skill", "pdf", "--allow-experimental"]);
-    machine.skill("elsewhere/repo/skills/pdf", "1.0.0", "Something else.");
-    machine.commit("moved");
-    machine.git(&["tag", "-f", "v1"]);
-    let update = machine.run(&["update", "pdf"]);
+    let (test_env, url) = TestEnv::with_repository();
+    test_env.git(&["tag", "v1"]);
+    test_env.run_ok(&["install", &format!("{url}@v1"), "--skill", "pdf", "--allow-experimental"]);
+    test_env.skill("elsewhere/repo/skills/pdf", "1.0.0", "Something else.");
+    test_env.commit("moved");
+    test_env.git(&["tag", "-f", "v1"]);
+    let update = test_env.run(&["update", "pdf"]);
     assert!(update.code == 3 && update.stderr.contains("--accept tag:v1"), "{update}");
-    fs::remove_dir_all(machine.sandbox.path("project/.claude")).expect("it was there");
-    fs::remove_dir_all(machine.sandbox.path("home/.local/share/savoir")).expect("it was there");
-    fs::remove_dir_all(machine.sandbox.path("home/.cache/savoir")).expect("it was there");
-    let moved = machine.run(&["sync"]);
+    fs::remove_dir_all(test_env.sandbox.path("project/.claude")).expect("it was there");
+    fs::remove_dir_all(test_env.sandbox.path("home/.local/share/savoir")).expect("it was there");
+    fs::remove_dir_all(test_env.sandbox.path("home/.cache/savoir")).expect("it was there");
+    let moved = test_env.run(&["sync"]);
     assert!(moved.stderr.contains("the tag `v1`") && moved.stderr.contains("was moved"), "{moved}");
     assert_ne!(moved.code, 0, "{moved}");
-    assert!(!machine.has(PDF));
+    assert!(!test_env.has(PDF));
 }
 
 #[test]
 fn another_tag_in_the_manifest_is_another_source() {
-    let (machine, url) = Machine::with_repository();
-    machine.git(&["tag", "v1"]);
-    machine.well(&["install", &format!("{url}@v1"), "--skill", "pdf", "--allow-experimental"]);
-    machine.skill("elsewhere/repo/skills/pdf", "2.0.0", "Something else.");
-    machine.commit("second");
-    machine.git(&["tag", "v2"]);
-    let manifest = machine.read("project/savoir.toml").replace("v1", "v2");
-    machine.sandbox.write("project/savoir.toml", manifest);
-    assert_eq!(machine.run(&["sync", "--frozen"]).code, 1);
-    machine.well(&["sync", "--allow-experimental"]);
-    assert!(machine.read(PDF).contains("Something else."));
-    machine.well(&["sync", "--frozen"]);
+    let (test_env, url) = TestEnv::with_repository();
+    test_env.git(&["tag", "v1"]);
+    test_env.run_ok(&["install", &format!("{url}@v1"), "--skill", "pdf", "--allow-experimental"]);
+    test_env.skill("elsewhere/repo/skills/pdf", "2.0.0", "Something else.");
+    test_env.commit("second");
+    test_env.git(&["tag", "v2"]);
+    let manifest = test_env.read("project/savoir.toml").replace("v1", "v2");
+    test_env.sandbox.write("project/savoir.toml", manifest);
+    assert_eq!(test_env.run(&["sync", "--frozen"]).code, 1);
+    test_env.run_ok(&["sync", "--allow-experimental"]);
+    assert!(test_env.read(PDF).contains("Something else."));
+    test_env.run_ok(&["sync", "--frozen"]);
 }
 
 #[test]
 fn a_skill_that_left_its_repository() {
-    let (machine, url) = Machine::with_repository();
-    machine.well(&["install", &url, "--skill", "pdf", "--allow-experimental"]);
-    machine.git(&["rm", "-q", "-r", "skills/pdf"]);
-    machine.commit("gone");
-    let gone = machine.run(&["update", "pdf"]);
+    let (test_env, url) = TestEnv::with_repository();
+    test_env.run_ok(&["install", &url, "--skill", "pdf", "--allow-experimental"]);
+    test_env.git(&["rm", "-q", "-r", "skills/pdf"]);
+    test_env.commit("gone");
+    let gone = test_env.run(&["update", "pdf"]);
     assert!(gone.code == 1 && gone.stderr.contains("pdf"), "{gone}");
-    assert!(machine.has(PDF));
+    assert!(test_env.has(PDF));
 }
 
 #[test]
 fn a_skill_of_another_folder_of_the_repository_is_shown_as_a_replacement() {
-    let (machine, url) = Machine::with_repository();
-    machine.skill("elsewhere/repo/old/pdf", "1.0.0", "Another one.");
-    machine.commit("second");
-    machine.well(&["install", &url, "--path", "skills/pdf", "-y"]);
-    let same = machine.well(&["install", &url, "--path", "skills/pdf", "-y"]);
+    let (test_env, url) = TestEnv::with_repository();
+    test_env.skill("elsewhere/repo/old/pdf", "1.0.0", "Another one.");
+    test_env.commit("second");
+    test_env.run_ok(&["install", &url, "--path", "skills/pdf", "-y"]);
+    let same = test_env.run_ok(&["install", &url, "--path", "skills/pdf", "-y"]);
     assert!(!same.stderr.contains("replaces"), "{same}");
-    let other = machine.run(&["install", &url, "--path", "old/pdf"]);
+    let other = test_env.run(&["install", &url, "--path", "old/pdf"]);
     let line = other.stderr.lines().find(|line| line.contains("replaces")).unwrap_or_default();
     assert!(line.ends_with(":skills/pdf"), "{other}");
     // Another commit of the same folder is not another source.
-    machine.skill("elsewhere/repo/skills/pdf", "1.1.0", "Newer.");
-    machine.commit("third");
-    let newer = machine.well(&["install", &url, "--path", "skills/pdf", "-y"]);
+    test_env.skill("elsewhere/repo/skills/pdf", "1.1.0", "Newer.");
+    test_env.commit("third");
+    let newer = test_env.run_ok(&["install", &url, "--path", "skills/pdf", "-y"]);
     assert!(!newer.stderr.contains("replaces"), "{newer}");
 }
 
 #[test]
 fn a_bare_repository_is_installed_at_a_reference() {
-    let (machine, _) = Machine::with_repository();
-    machine.git(&["tag", "v1"]);
-    machine.skill("elsewhere/repo/skills/pdf", "2.0.0", "Newer.");
-    machine.commit("second");
-    machine.git(&["clone", "-q", "--bare", ".", "../bare.git"]);
-    machine.well(&["install", "../elsewhere/bare.git@v1", "--skill", "pdf", "-y"]);
-    assert!(machine.read(PDF).contains("three"));
-    let lock = machine.read("project/savoir.lock");
+    let (test_env, _) = TestEnv::with_repository();
+    test_env.git(&["tag", "v1"]);
+    test_env.skill("elsewhere/repo/skills/pdf", "2.0.0", "Newer.");
+    test_env.commit("second");
+    test_env.git(&["clone", "-q", "--bare", ".", "../bare.git"]);
+    test_env.run_ok(&["install", "../elsewhere/bare.git@v1", "--skill", "pdf", "-y"]);
+    assert!(test_env.read(PDF).contains("three"));
+    let lock = test_env.read("project/savoir.lock");
     assert!(lock.contains("bare.git?tag=v1#"), "{lock}");
-    machine.well(&["install", "../elsewhere/bare.git/skills/pdf", "-y"]);
-    assert!(machine.read(PDF).contains("Newer."));
-    let unknown = machine.run(&["install", "../elsewhere/bare.git@v9", "--all", "-y"]);
+    test_env.run_ok(&["install", "../elsewhere/bare.git/skills/pdf", "-y"]);
+    assert!(test_env.read(PDF).contains("Newer."));
+    let unknown = test_env.run(&["install", "../elsewhere/bare.git@v9", "--all", "-y"]);
     assert!(unknown.code == 1 && unknown.stderr.contains("`v9`"), "{unknown}");
-    let nothing = machine.run(&["install", "../elsewhere/none.git@v1", "--all", "-y"]);
+    let nothing = test_env.run(&["install", "../elsewhere/none.git@v1", "--all", "-y"]);
     assert!(nothing.code == 2, "{nothing}");
 }
 
 #[test]
 fn install_shows_that_a_tag_moved() {
-    let (machine, url) = Machine::with_repository();
-    let first = machine.git(&["rev-parse", "HEAD"]);
-    machine.git(&["tag", "v1"]);
+    let (test_env, url) = TestEnv::with_repository();
+    let first = test_env.git(&["rev-parse", "HEAD"]);
+    test_env.git(&["tag", "v1"]);
     let source = format!("{url}@v1");
     let install = ["install", &source, "--skill", "pdf", "--yes"];
-    let new = machine.well(&install);
+    let new = test_env.run_ok(&install);
     assert!(!new.stderr.contains("moved"), "{new}");
-    machine.skill("elsewhere/repo/skills/pdf", "1.0.1", "Something else.");
-    let second = machine.commit("moved");
-    machine.git(&["tag", "-f", "v1"]);
-    let moved = machine.well(&install);
+    test_env.skill("elsewhere/repo/skills/pdf", "1.0.1", "Something else.");
+    let second = test_env.commit("moved");
+    test_env.git(&["tag", "-f", "v1"]);
+    let moved = test_env.run_ok(&install);
     let line = format!("tag v1 moved from {} to {}", &first[..7], &second[..7]);
     assert!(moved.stderr.contains(&line), "{line}: {moved}");
-    let again = machine.well(&install);
+    let again = test_env.run_ok(&install);
     assert!(!again.stderr.contains("moved"), "{again}");
 }
 
 #[test]
 fn update_all_skips_a_skill_whose_source_is_gone() {
-    let (machine, url) = Machine::with_repository();
-    machine.well(&["install", &url, "--skill", "pdf", "--yes"]);
-    machine.skill("elsewhere/mail", "1.0.0", "Send it.");
-    machine.skill("elsewhere/notes", "1.0.0", "Write it.");
-    machine.well(&["install", "../elsewhere/mail", "--yes"]);
-    machine.well(&["install", "../elsewhere/notes", "--yes"]);
-    fs::remove_dir_all(machine.sandbox.path("elsewhere/mail")).expect("it was there");
-    machine.skill("elsewhere/notes", "1.1.0", "Write it well.");
-    machine.skill("elsewhere/repo/skills/pdf", "1.1.0", "one\ntwo\nthree\nfour");
-    machine.commit("second");
-    let updated = machine.run(&["update", "--all", "--yes"]);
+    let (test_env, url) = TestEnv::with_repository();
+    test_env.run_ok(&["install", &url, "--skill", "pdf", "--yes"]);
+    test_env.skill("elsewhere/mail", "1.0.0", "Send it.");
+    test_env.skill("elsewhere/notes", "1.0.0", "Write it.");
+    test_env.run_ok(&["install", "../elsewhere/mail", "--yes"]);
+    test_env.run_ok(&["install", "../elsewhere/notes", "--yes"]);
+    fs::remove_dir_all(test_env.sandbox.path("elsewhere/mail")).expect("it was there");
+    test_env.skill("elsewhere/notes", "1.1.0", "Write it well.");
+    test_env.skill("elsewhere/repo/skills/pdf", "1.1.0", "one\ntwo\nthree\nfour");
+    test_env.commit("second");
+    let updated = test_env.run(&["update", "--all", "--yes"]);
     assert_eq!(updated.code, 1, "{updated}");
     assert!(updated.stdout.contains("`pdf` goes from 1.0.0 to 1.1.0"), "{updated}");
     assert!(updated.stdout.contains("`notes` goes from 1.0.0 to 1.1.0"), "{updated}");
     assert!(updated.stderr.contains("skipped mail: "), "{updated}");
     assert!(updated.stdout.ends_with("updated 2, skipped 1\n"), "{updated}");
-    assert!(machine.read(PDF).contains("four"));
-    assert!(machine.has("project/.claude/skills/mail/SKILL.md"), "it stays installed");
-    let again = machine.run(&["update", "--all", "--json"]);
+    assert!(test_env.read(PDF).contains("four"));
+    assert!(test_env.has("project/.claude/skills/mail/SKILL.md"), "it stays installed");
+    let again = test_env.run(&["update", "--all", "--json"]);
     assert_eq!(again.code, 1, "{again}");
     assert_eq!(again.json()["skipped"][0]["name"], "mail", "{again}");
-    let named = machine.run(&["update", "mail"]);
+    let named = test_env.run(&["update", "mail"]);
     assert!(named.code != 0 && named.stderr.contains("error: "), "{named}");
 }
 
 #[test]
 fn update_fails_if_no_source_can_be_read() {
-    let machine = Machine::with_pdf();
-    machine.well(&["outdated"]);
-    fs::remove_dir_all(machine.sandbox.path("elsewhere/pdf")).expect("it was there");
+    let test_env = TestEnv::with_pdf();
+    test_env.run_ok(&["outdated"]);
+    fs::remove_dir_all(test_env.sandbox.path("elsewhere/pdf")).expect("it was there");
     for args in [&["outdated"][..], &["outdated", "--json"], &["update", "--all"]] {
-        let failed = machine.run(args);
+        let failed = test_env.run(args);
         assert_eq!(failed.code, 1, "{args:?}: {failed}");
     }
 }

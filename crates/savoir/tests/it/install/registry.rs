@@ -1,4 +1,4 @@
-//! Skills that are asked for by name, from a registry of files.
+//! Tests installing skills by name from a registry of files.
 
 use std::{
     fs,
@@ -18,9 +18,9 @@ use savoir_package::{
     },
 };
 
-use super::{Machine, PDF};
+use super::{PDF, TestEnv};
 
-impl Machine {
+impl TestEnv {
     /// Serves a registry of files; gives its address.
     pub(super) fn registry(&self) -> String {
         let config = serde_json::to_vec(&Config::of_files()).expect("JSON");
@@ -72,95 +72,95 @@ fn answer(mut stream: TcpStream, root: &Path) -> Option<()> {
 
 #[test]
 fn a_name_is_installed_locked_updated_and_fetched_again() {
-    let machine = Machine::new();
-    let url = machine.registry();
-    machine.skill("elsewhere/pdf", "1.0.0", "Read it.");
-    machine.publish("pdf", "elsewhere/pdf");
+    let test_env = TestEnv::new();
+    let url = test_env.registry();
+    test_env.skill("elsewhere/pdf", "1.0.0", "Read it.");
+    test_env.publish("pdf", "elsewhere/pdf");
     let install = ["install", "pdf@^1.0", "--registry", &url, "--allow-experimental"];
-    machine.well(&install);
-    assert_eq!(machine.read(PDF), machine.read("elsewhere/pdf/SKILL.md"));
-    let lock = machine.read("project/savoir.lock");
+    test_env.run_ok(&install);
+    assert_eq!(test_env.read(PDF), test_env.read("elsewhere/pdf/SKILL.md"));
+    let lock = test_env.read("project/savoir.lock");
     assert!(lock.contains(&format!("source = \"registry+{url}\"")), "{lock}");
-    machine.skill("elsewhere/pdf", "1.1.0", "Read it twice.");
-    machine.publish("pdf", "elsewhere/pdf");
-    machine.skill("elsewhere/pdf", "2.0.0", "Read it backwards.");
-    machine.publish("pdf", "elsewhere/pdf");
-    machine.well(&["sync", "--frozen", "--registry", &url]);
-    assert!(machine.read(PDF).contains("Read it."), "the lock holds");
-    let updated = machine.well(&["update", "--all", "--registry", &url]);
+    test_env.skill("elsewhere/pdf", "1.1.0", "Read it twice.");
+    test_env.publish("pdf", "elsewhere/pdf");
+    test_env.skill("elsewhere/pdf", "2.0.0", "Read it backwards.");
+    test_env.publish("pdf", "elsewhere/pdf");
+    test_env.run_ok(&["sync", "--frozen", "--registry", &url]);
+    assert!(test_env.read(PDF).contains("Read it."), "the lock holds");
+    let updated = test_env.run_ok(&["update", "--all", "--registry", &url]);
     assert!(updated.stdout.contains("`pdf` goes from 1.0.0 to 1.1.0"), "{updated}");
-    fs::remove_dir_all(machine.sandbox.path("project/.claude")).expect("it was there");
-    fs::remove_dir_all(machine.sandbox.path("home/.local")).expect("it was there");
-    machine.well(&["sync", "--frozen", "--allow-experimental"]);
-    assert!(machine.read(PDF).contains("Read it twice."));
-    machine.well(&["verify"]);
+    fs::remove_dir_all(test_env.sandbox.path("project/.claude")).expect("it was there");
+    fs::remove_dir_all(test_env.sandbox.path("home/.local")).expect("it was there");
+    test_env.run_ok(&["sync", "--frozen", "--allow-experimental"]);
+    assert!(test_env.read(PDF).contains("Read it twice."));
+    test_env.run_ok(&["verify"]);
 }
 
 #[test]
-fn a_published_skill_is_looked_at_without_installing_it() {
-    let machine = Machine::new();
-    let url = machine.registry();
-    machine.skill("elsewhere/pdf", "1.0.0", "Read it.");
-    machine.publish("pdf", "elsewhere/pdf");
-    machine.sandbox.write("project/savoir.toml", format!("[registries]\nhouse = \"{url}\"\n"));
-    let shown = machine.well(&["show", "registry:pdf", "--json"]).json();
+fn published_skill_is_shown_without_installing() {
+    let test_env = TestEnv::new();
+    let url = test_env.registry();
+    test_env.skill("elsewhere/pdf", "1.0.0", "Read it.");
+    test_env.publish("pdf", "elsewhere/pdf");
+    test_env.sandbox.write("project/savoir.toml", format!("[registries]\nhouse = \"{url}\"\n"));
+    let shown = test_env.run_ok(&["show", "registry:pdf", "--json"]).json();
     assert_eq!(shown["version"], "1.0.0");
-    machine.well(&["scan", "registry:pdf@^1"]);
-    let missing = machine.run(&["show", "registry:pdf@^2"]);
+    test_env.run_ok(&["scan", "registry:pdf@^1"]);
+    let missing = test_env.run(&["show", "registry:pdf@^2"]);
     assert_ne!(missing.code, 0, "{missing}");
-    assert!(!machine.has("project/savoir.lock"), "nothing is installed");
+    assert!(!test_env.has("project/savoir.lock"), "nothing is installed");
 }
 
 #[test]
-fn registries_of_the_project_are_asked_and_what_is_cached_will_do() {
-    let machine = Machine::new();
-    let url = machine.registry();
-    machine.skill("elsewhere/pdf", "1.0.0", "Read it.");
-    machine.publish("acme/pdf", "elsewhere/pdf");
+fn project_registries_and_the_cache_are_used() {
+    let test_env = TestEnv::new();
+    let url = test_env.registry();
+    test_env.skill("elsewhere/pdf", "1.0.0", "Read it.");
+    test_env.publish("acme/pdf", "elsewhere/pdf");
     let manifest = format!(
         "[skills]\npdf = {{ version = \"^1.0\", namespace = \"acme\" }}\n\n\
          [registries.house]\nurl = \"{url}\"\nnamespaces = [\"acme\"]\n"
     );
-    machine.sandbox.write("project/savoir.toml", manifest);
-    machine.well(&["sync", "--allow-experimental"]);
-    assert!(machine.has(PDF));
-    machine.well(&["undo"]);
-    fs::remove_dir_all(machine.sandbox.path("site")).expect("it was there");
-    machine.well(&["sync", "--allow-experimental", "--offline"]);
-    assert!(machine.has(PDF));
+    test_env.sandbox.write("project/savoir.toml", manifest);
+    test_env.run_ok(&["sync", "--allow-experimental"]);
+    assert!(test_env.has(PDF));
+    test_env.run_ok(&["undo"]);
+    fs::remove_dir_all(test_env.sandbox.path("site")).expect("it was there");
+    test_env.run_ok(&["sync", "--allow-experimental", "--offline"]);
+    assert!(test_env.has(PDF));
 }
 
 #[test]
 fn a_name_with_a_namespace_is_one_of_the_registry_that_was_named() {
-    let machine = Machine::new();
-    let url = machine.registry();
-    machine.skill("elsewhere/pdf", "1.0.0", "Read it.");
-    machine.publish("acme/pdf", "elsewhere/pdf");
+    let test_env = TestEnv::new();
+    let url = test_env.registry();
+    test_env.skill("elsewhere/pdf", "1.0.0", "Read it.");
+    test_env.publish("acme/pdf", "elsewhere/pdf");
     for asked in ["acme/pdf", "acme/pdf@^1.0"] {
-        machine.well(&["install", asked, "--registry", &url, "--allow-experimental"]);
-        let lock = machine.read("project/savoir.lock");
+        test_env.run_ok(&["install", asked, "--registry", &url, "--allow-experimental"]);
+        let lock = test_env.read("project/savoir.lock");
         assert!(lock.contains(&format!("source = \"registry+{url}#acme/pdf\"")), "{lock}");
-        machine.well(&["remove", "pdf"]);
-        assert!(!machine.has(PDF));
+        test_env.run_ok(&["remove", "pdf"]);
+        assert!(!test_env.has(PDF));
     }
     // So is one of a namespace that belongs to a registry of the settings.
     let manifest = format!("[registries.house]\nurl = \"{url}\"\nnamespaces = [\"acme\"]\n");
-    machine.sandbox.write("project/savoir.toml", manifest);
-    machine.well(&["install", "acme/pdf", "--allow-experimental"]);
-    assert!(machine.has(PDF));
-    // What it does not have is not looked for in repositories of others.
-    let none = machine.run(&["install", "acme/other", "--registry", &url]);
+    test_env.sandbox.write("project/savoir.toml", manifest);
+    test_env.run_ok(&["install", "acme/pdf", "--allow-experimental"]);
+    assert!(test_env.has(PDF));
+    // A missing skill is not searched in repositories.
+    let none = test_env.run(&["install", "acme/other", "--registry", &url]);
     assert!(none.code == 1 && !none.to_string().contains("github"), "{none}");
 }
 
 #[test]
-fn a_name_is_no_repository_of_a_stranger_where_somebody_has_a_registry() {
-    let machine = Machine::new();
-    let url = machine.registry();
-    machine.skill("elsewhere/pdf", "1.0.0", "Read it.");
-    machine.publish("acme/pdf", "elsewhere/pdf");
+fn name_is_not_a_github_repository_if_a_registry_is_set() {
+    let test_env = TestEnv::new();
+    let url = test_env.registry();
+    test_env.skill("elsewhere/pdf", "1.0.0", "Read it.");
+    test_env.publish("acme/pdf", "elsewhere/pdf");
     let ambiguous = |asked: &str, words: &str| {
-        let refused = machine.run(&["install", asked, "--allow-experimental", "--json"]);
+        let refused = test_env.run(&["install", asked, "--allow-experimental", "--json"]);
         let error = &refused.json()["error"];
         assert_eq!((refused.code, &error["code"]), (2, &"source_ambiguous".into()), "{refused}");
         let ways = format!("`registry:{asked}` or `github:{asked}`");
@@ -168,36 +168,36 @@ fn a_name_is_no_repository_of_a_stranger_where_somebody_has_a_registry() {
             assert!(refused.stderr.contains(words), "{words}: {refused}");
         }
     };
-    // Set in the project, or of the person who is logged in.
+    // Set in the project, or the registry where the user is logged in.
     let set = format!("[registries]\nhouse = \"{url}\"\n");
     let token = format!("[\"{url}\"]\ntoken = \"sav_secret\"\n");
     let credentials = "home/.config/savoir/credentials.toml";
     for (file, text) in [("project/savoir.toml", &set), (credentials, &token)] {
-        machine.sandbox.write(file, text);
-        private(&machine.sandbox.path(file));
+        test_env.sandbox.write(file, text);
+        private(&test_env.sandbox.path(file));
         for asked in ["acme/pdf", "acme/pdf@1.0.0", "acme/pdf@1"] {
-            machine.well(&["install", asked, "--allow-experimental"]);
-            let lock = machine.read("project/savoir.lock");
+            test_env.run_ok(&["install", asked, "--allow-experimental"]);
+            let lock = test_env.read("project/savoir.lock");
             assert!(lock.contains(&format!("source = \"registry+{url}#acme/pdf\"")), "{lock}");
-            machine.well(&["remove", "pdf"]);
+            test_env.run_ok(&["remove", "pdf"]);
         }
         ambiguous("acme/other", "none of the queried registries has it");
         ambiguous("acme/pdf@latest", "not branches or tags");
-        never_github(&machine, &[]);
-        fs::remove_file(machine.sandbox.path(file)).expect("it was there");
+        assert_github_is_not_asked(&test_env, &[]);
+        fs::remove_file(test_env.sandbox.path(file)).expect("it was there");
     }
     // What cannot be asked has not said that it does not know it.
-    machine.sandbox.write("project/savoir.toml", "[registries]\nhouse = \"http://127.0.0.1:1\"\n");
+    test_env.sandbox.write("project/savoir.toml", "[registries]\nhouse = \"http://127.0.0.1:1\"\n");
     ambiguous("acme/pdf", "could not check");
-    fs::remove_file(machine.sandbox.path("project/savoir.toml")).expect("it was there");
+    fs::remove_file(test_env.sandbox.path("project/savoir.toml")).expect("it was there");
     let two = format!("{token}[\"http://127.0.0.1:1\"]\ntoken = \"sav_other\"\n");
-    machine.sandbox.write(credentials, two);
-    private(&machine.sandbox.path(credentials));
+    test_env.sandbox.write(credentials, two);
+    private(&test_env.sandbox.path(credentials));
     ambiguous("acme/pdf", "none of them is set");
 }
 
-/// Names with a slip, which somebody could take on GitHub.
-fn never_github(machine: &Machine, more: &[&str]) {
+/// Misspelled names that an attacker could register on GitHub.
+fn assert_github_is_not_asked(test_env: &TestEnv, more: &[&str]) {
     for asked in [
         "Acme/pdf",
         "acme/my_pdf",
@@ -211,7 +211,7 @@ fn never_github(machine: &Machine, more: &[&str]) {
         "Github:acme/pdf",
         "ACME+x/pdf",
     ] {
-        let refused = machine.run(&[&["install", asked, "--json"], more].concat());
+        let refused = test_env.run(&[&["install", asked, "--json"], more].concat());
         let code = &refused.json()["error"]["code"];
         let codes = ["source_text", "source_ambiguous", "unknown_skill"];
         assert!(codes.iter().any(|one| code == one), "{asked}: {refused}");
@@ -220,122 +220,122 @@ fn never_github(machine: &Machine, more: &[&str]) {
 }
 
 #[test]
-fn a_slip_in_a_name_is_no_repository_of_a_stranger() {
-    let machine = Machine::new();
-    let url = machine.registry();
+fn misspelled_name_is_not_a_github_repository() {
+    let test_env = TestEnv::new();
+    let url = test_env.registry();
     let owned = format!("[registries.house]\nurl = \"{url}\"\nnamespaces = [\"acme\"]\n");
-    machine.sandbox.write("project/savoir.toml", owned);
-    never_github(&machine, &[]);
-    fs::remove_file(machine.sandbox.path("project/savoir.toml")).expect("it was there");
-    never_github(&machine, &["--registry", &url]);
+    test_env.sandbox.write("project/savoir.toml", owned);
+    assert_github_is_not_asked(&test_env, &[]);
+    fs::remove_file(test_env.sandbox.path("project/savoir.toml")).expect("it was there");
+    assert_github_is_not_asked(&test_env, &["--registry", &url]);
     // A folder that is there can be meant, too.
-    machine.skill("project/acme/pdf", "1.0.0", "Read it.");
-    let both = machine.run(&["install", "acme/pdf", "--registry", &url]);
+    test_env.skill("project/acme/pdf", "1.0.0", "Read it.");
+    let both = test_env.run(&["install", "acme/pdf", "--registry", &url]);
     for words in ["`./acme/pdf`", "`registry:acme/pdf`"] {
         assert!(both.code == 2 && both.stderr.contains(words), "{words}: {both}");
     }
-    machine.well(&["install", "./acme/pdf", "--allow-experimental"]);
-    assert!(machine.has(PDF));
+    test_env.run_ok(&["install", "./acme/pdf", "--allow-experimental"]);
+    assert!(test_env.has(PDF));
 }
 
 #[test]
 fn a_manifest_that_names_a_registry_is_enough() {
-    let machine = Machine::new();
-    let url = machine.registry();
-    machine.skill("elsewhere/pdf", "1.0.0", "Read it.");
-    machine.publish("acme/pdf", "elsewhere/pdf");
+    let test_env = TestEnv::new();
+    let url = test_env.registry();
+    test_env.skill("elsewhere/pdf", "1.0.0", "Read it.");
+    test_env.publish("acme/pdf", "elsewhere/pdf");
     let from = format!("registry = \"{url}\", namespace = \"acme\"");
     let wanted = format!("[skills]\npdf = {{ version = \"*\", {from} }}\n");
-    machine.sandbox.write("project/savoir.toml", wanted);
-    machine.well(&["sync", "--allow-experimental"]);
-    assert!(machine.has(PDF));
+    test_env.sandbox.write("project/savoir.toml", wanted);
+    test_env.run_ok(&["sync", "--allow-experimental"]);
+    assert!(test_env.has(PDF));
     // It knows a registry, so that nothing leads to GitHub, and the rest of the namespace is there.
-    never_github(&machine, &[]);
-    machine.skill("elsewhere/tea", "1.0.0", "Boil it.");
-    machine.publish("acme/tea", "elsewhere/tea");
-    machine.well(&["install", "acme/tea", "--allow-experimental"]);
-    assert!(machine.has("project/.claude/skills/tea/SKILL.md"));
-    machine.well(&["remove", "tea"]);
-    fs::remove_file(machine.sandbox.path("project/savoir.lock")).expect("it was there");
-    machine.sandbox.write("project/savoir.toml", "[skills]\npdf = \"*\"\n");
-    let nobody = machine.run(&["sync", "--json"]);
+    assert_github_is_not_asked(&test_env, &[]);
+    test_env.skill("elsewhere/tea", "1.0.0", "Boil it.");
+    test_env.publish("acme/tea", "elsewhere/tea");
+    test_env.run_ok(&["install", "acme/tea", "--allow-experimental"]);
+    assert!(test_env.has("project/.claude/skills/tea/SKILL.md"));
+    test_env.run_ok(&["remove", "tea"]);
+    fs::remove_file(test_env.sandbox.path("project/savoir.lock")).expect("it was there");
+    test_env.sandbox.write("project/savoir.toml", "[skills]\npdf = \"*\"\n");
+    let nobody = test_env.run(&["sync", "--json"]);
     assert_eq!(nobody.json()["error"]["code"], "no_registry", "{nobody}");
 }
 
 #[test]
-fn a_registry_with_namespaces_is_asked_about_no_others() {
-    let machine = Machine::new();
-    let url = machine.registry();
-    machine.skill("elsewhere/pdf", "1.0.0", "Read it.");
-    machine.publish("world/pdf", "elsewhere/pdf");
+fn registry_is_only_asked_for_its_namespaces() {
+    let test_env = TestEnv::new();
+    let url = test_env.registry();
+    test_env.skill("elsewhere/pdf", "1.0.0", "Read it.");
+    test_env.publish("world/pdf", "elsewhere/pdf");
     // Nobody is there whom it could ask.
     let work = "work = { url = \"http://127.0.0.1:1\", namespaces = [\"acme\"] }";
     let set = format!("[registries]\n{work}\npublic = {{ url = \"{url}\" }}\n");
-    machine.sandbox.write("project/savoir.toml", &set);
-    let info = machine.well(&["info", "world/pdf", "--json"]).json();
+    test_env.sandbox.write("project/savoir.toml", &set);
+    let info = test_env.run_ok(&["info", "world/pdf", "--json"]).json();
     assert_eq!(info["published"]["name"], "world/pdf", "{info}");
-    // A second one is not asked, and that is told.
-    let other = machine.registry();
+    // A second registry is not asked, and that is reported.
+    let other = test_env.registry();
     let two = set.replace("public =", &format!("other = {{ url = \"{other}\" }}\npublic ="));
-    machine.sandbox.write("project/savoir.toml", two);
-    let unasked = machine.run(&["install", "world/nothing"]);
+    test_env.sandbox.write("project/savoir.toml", two);
+    let unasked = test_env.run(&["install", "world/nothing"]);
     for words in [format!("{url} was not asked").as_str(), "`namespaces`", "github:world/nothing"] {
         assert!(unasked.code == 2 && unasked.stderr.contains(words), "{words}: {unasked}");
     }
-    machine.sandbox.write("project/savoir.toml", &set);
+    test_env.sandbox.write("project/savoir.toml", &set);
     for asked in ["world/pdf@^1", "world/pdf"] {
-        machine.well(&["install", asked, "--allow-experimental"]);
-        assert!(machine.has(PDF));
-        machine.well(&["remove", "pdf"]);
+        test_env.run_ok(&["install", asked, "--allow-experimental"]);
+        assert!(test_env.has(PDF));
+        test_env.run_ok(&["remove", "pdf"]);
     }
-    machine.sandbox.write("project/savoir.toml", format!("[registries]\n{work}\n"));
-    let nobody = machine.run(&["install", "world/pdf@^1", "--json"]);
+    test_env.sandbox.write("project/savoir.toml", format!("[registries]\n{work}\n"));
+    let nobody = test_env.run(&["install", "world/pdf@^1", "--json"]);
     assert_eq!(nobody.json()["error"]["code"], "no_registry", "{nobody}");
     assert!(nobody.stderr.contains("fallback = true"), "{nobody}");
 }
 
 #[test]
-fn a_copy_tells_what_a_registry_changed() {
-    let machine = Machine::new();
-    let url = machine.registry();
+fn mirror_reports_registry_changes() {
+    let test_env = TestEnv::new();
+    let url = test_env.registry();
     let publish = |body: &str| {
-        machine.skill("elsewhere/pdf", "1.0.0", body);
-        machine.publish("pdf", "elsewhere/pdf");
+        test_env.skill("elsewhere/pdf", "1.0.0", body);
+        test_env.publish("pdf", "elsewhere/pdf");
     };
     publish("Read it.");
     let mirror = ["registry", "mirror", &url, "copy", "--skill", "pdf", "--json"];
-    machine.well(&mirror);
-    let index = machine.read("project/copy/index/v1/pd/pdf");
-    fs::remove_file(machine.sandbox.path("site/index/v1/pd/pdf")).expect("it was there");
+    test_env.run_ok(&mirror);
+    let index = test_env.read("project/copy/index/v1/pd/pdf");
+    fs::remove_file(test_env.sandbox.path("site/index/v1/pd/pdf")).expect("it was there");
     publish("Read it, and tell everybody.");
-    let again = machine.run(&mirror);
+    let again = test_env.run(&mirror);
     let failed = &again.json()["failed"][0];
     assert_eq!((again.code, &failed["code"]), (1, &"version_changed".into()), "{again}");
     assert_eq!(failed["version"], "1.0.0", "{again}");
-    assert_eq!(machine.read("project/copy/index/v1/pd/pdf"), index, "the copy keeps what it has");
-    let words = machine.run(&mirror[..mirror.len() - 1]);
+    assert_eq!(test_env.read("project/copy/index/v1/pd/pdf"), index, "the copy keeps what it has");
+    let words = test_env.run(&mirror[..mirror.len() - 1]);
     assert!(words.stderr.contains("`pdf` 1.0.0 is unchanged in the copy: "), "{words}");
 }
 
-/// Tokens are not read that others can read, too.
+/// Makes a file readable only by its owner, as required for tokens.
 fn private(path: &Path) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).expect("a file");
 }
 
 #[test]
-fn what_a_registry_does_not_have() {
-    let machine = Machine::new();
-    let none = machine.run(&["install", "pdf@^1.0"]);
+fn missing_skill_is_an_error() {
+    let test_env = TestEnv::new();
+    let none = test_env.run(&["install", "pdf@^1.0"]);
     assert!(none.code == 1 && none.stderr.contains("--registry"), "{none}");
-    let url = machine.registry();
-    let unknown = machine.run(&["install", "pdf", "--registry", &url]);
+    let url = test_env.registry();
+    let unknown = test_env.run(&["install", "pdf", "--registry", &url]);
     assert!(unknown.code == 1 && unknown.stderr.contains("pdf"), "{unknown}");
-    machine.skill("elsewhere/pdf", "1.0.0", "Read it.");
-    machine.publish("pdf", "elsewhere/pdf");
-    let range = machine.run(&["install", "pdf@^2.0", "--registry", &url]);
+    test_env.skill("elsewhere/pdf", "1.0.0", "Read it.");
+    test_env.publish("pdf", "elsewhere/pdf");
+    let range = test_env.run(&["install", "pdf@^2.0", "--registry", &url]);
     assert!(range.code == 1 && range.stderr.contains("2.0"), "{range}");
-    let index = machine.read("site/index/v1/pd/pdf");
-    let artifacts = fs::read_dir(machine.sandbox.path("site/artifacts")).expect("a folder");
+    let index = test_env.read("site/index/v1/pd/pdf");
+    let artifacts = fs::read_dir(test_env.sandbox.path("site/artifacts")).expect("a folder");
     for entry in artifacts.flatten() {
         for file in fs::read_dir(entry.path()).expect("a folder").flatten() {
             let mut bytes = fs::read(file.path()).expect("a file");
@@ -344,68 +344,68 @@ fn what_a_registry_does_not_have() {
             fs::write(file.path(), bytes).expect("a file");
         }
     }
-    let forged = machine.run(&["install", "pdf", "--registry", &url, "--allow-experimental"]);
+    let forged = test_env.run(&["install", "pdf", "--registry", &url, "--allow-experimental"]);
     assert_eq!(forged.code, 3, "{forged}\n{index}");
-    assert!(!machine.has("project/savoir.lock"));
+    assert!(!test_env.has("project/savoir.lock"));
 }
 
 #[test]
-fn what_registries_say_of_installed_skills_is_told() {
-    let machine = Machine::new();
-    let url = machine.registry();
+fn registry_notices_of_installed_skills_are_shown() {
+    let test_env = TestEnv::new();
+    let url = test_env.registry();
     let publish = |version: &str| {
-        machine.skill("elsewhere/pdf", version, "Read it.");
-        machine.publish("acme/pdf", "elsewhere/pdf");
+        test_env.skill("elsewhere/pdf", version, "Read it.");
+        test_env.publish("acme/pdf", "elsewhere/pdf");
     };
     publish("1.0.0");
-    machine.well(&["install", "acme/pdf@^1.0", "--registry", &url, "--allow-experimental"]);
-    assert_eq!(machine.well(&["outdated"]).stdout, "all skills are up to date\n");
+    test_env.run_ok(&["install", "acme/pdf@^1.0", "--registry", &url, "--allow-experimental"]);
+    assert_eq!(test_env.run_ok(&["outdated"]).stdout, "all skills are up to date\n");
     publish("1.1.0");
     publish("2.0.0");
-    let index = machine.read("site/index/v1/pd/acme/pdf");
+    let index = test_env.read("site/index/v1/pd/acme/pdf");
     let first = index.replacen("\"deprecated\":null", "\"deprecated\":\"use acme/paper\"", 1);
-    machine.sandbox.write("site/index/v1/pd/acme/pdf", first.replacen("false", "true", 1));
-    let looked = machine.well(&["outdated"]);
+    test_env.sandbox.write("site/index/v1/pd/acme/pdf", first.replacen("false", "true", 1));
+    let looked = test_env.run_ok(&["outdated"]);
     let expected = "`pdf` can be updated from 1.0.0 to 1.1.0\n\
                     `pdf` 2.0.0 is available, but savoir.toml asks for ^1.0; to get it: \
                     savoir install acme/pdf@^2.0.0 --registry [URL]\n\
                     `pdf` 1.0.0 was yanked, and stays installed\n\
                     `pdf` 1.0.0 is deprecated: use acme/paper\n";
     assert_eq!(looked.stdout.replace(&url, "[URL]"), expected, "{looked}");
-    let listed = machine.well(&["list", "--long"]);
+    let listed = test_env.run_ok(&["list", "--long"]);
     assert!(listed.stdout.contains("1.1.0"), "{listed}");
-    let json = machine.well(&["outdated", "--json"]).json();
+    let json = test_env.run_ok(&["outdated", "--json"]).json();
     let skill = &json["skills"][0];
     assert_eq!((&skill["state"], &skill["version"]), (&"newer".into(), &"1.1.0".into()));
     assert_eq!((&skill["beyond"], &skill["yanked"]), (&"2.0.0".into(), &true.into()));
-    // What is told to be run does it.
-    machine.well(&["update", "--all", "--registry", &url]);
-    let beyond = machine.well(&["outdated"]);
+    // The suggested command works.
+    test_env.run_ok(&["update", "--all", "--registry", &url]);
+    let beyond = test_env.run_ok(&["outdated"]);
     assert!(!beyond.stderr.contains("savoir update"), "an update does not get it: {beyond}");
     let way = beyond.stdout.split_once("to get it: savoir ").expect("a way").1.trim_end();
-    machine.well(&[&way.split(' ').collect::<Vec<_>>()[..], &["--allow-experimental"]].concat());
-    assert!(machine.read("project/savoir.lock").contains("version = \"2.0.0\""));
-    std::fs::remove_dir_all(machine.sandbox.path("site")).expect("it was there");
-    let silent = machine.run(&["outdated"]);
+    test_env.run_ok(&[&way.split(' ').collect::<Vec<_>>()[..], &["--allow-experimental"]].concat());
+    assert!(test_env.read("project/savoir.lock").contains("version = \"2.0.0\""));
+    std::fs::remove_dir_all(test_env.sandbox.path("site")).expect("it was there");
+    let silent = test_env.run(&["outdated"]);
     assert!(silent.code == 1 && silent.stdout.contains("`pdf` could not be checked"), "{silent}");
 }
 
 #[test]
-fn what_was_withdrawn_or_deprecated_is_told_when_it_is_installed() {
-    let machine = Machine::new();
-    let url = machine.registry();
+fn yanked_and_deprecated_versions_are_reported_on_install() {
+    let test_env = TestEnv::new();
+    let url = test_env.registry();
     for version in ["1.0.0", "2.0.0"] {
-        machine.skill("elsewhere/pdf", version, "Read it.");
-        machine.publish("pdf", "elsewhere/pdf");
+        test_env.skill("elsewhere/pdf", version, "Read it.");
+        test_env.publish("pdf", "elsewhere/pdf");
     }
-    let index = machine.read("site/index/v1/pd/pdf");
+    let index = test_env.read("site/index/v1/pd/pdf");
     let index = index.replacen("\"deprecated\":null", "\"deprecated\":\"use paper\"", 1);
     let (first, second) = index.split_once('\n').expect("two lines");
     let second = second.replacen("\"yanked\":false", "\"yanked\":true", 1);
-    machine.sandbox.write("site/index/v1/pd/pdf", format!("{first}\n{second}"));
+    test_env.sandbox.write("site/index/v1/pd/pdf", format!("{first}\n{second}"));
     let install = |range: &str| {
         let source = format!("pdf@{range}");
-        machine.run(&["install", &source, "--registry", &url, "--allow-experimental"])
+        test_env.run(&["install", &source, "--registry", &url, "--allow-experimental"])
     };
     let withdrawn = install("2.0.0");
     assert!(withdrawn.code == 1 && withdrawn.stderr.contains("was withdrawn"), "{withdrawn}");
@@ -415,20 +415,20 @@ fn what_was_withdrawn_or_deprecated_is_told_when_it_is_installed() {
 }
 
 #[test]
-fn a_registry_elsewhere_is_asked_with_encryption_unless_a_person_says_so() {
-    let machine = Machine::new();
+fn remote_registries_need_https_by_default() {
+    let test_env = TestEnv::new();
     let url = "http://registry.invalid/registry";
-    let refused = machine.run(&["install", "pdf", "--registry", url]);
+    let refused = test_env.run(&["install", "pdf", "--registry", url]);
     assert!(refused.stderr.contains("without encryption"), "{refused}");
     assert!(refused.stderr.contains("--allow-http"), "{refused}");
     let table = format!("[registries.house]\nurl = \"{url}\"\nallow-http = true\n");
-    machine.sandbox.write("project/savoir.toml", &table);
-    let of_project = machine.run(&["install", "pdf"]);
+    test_env.sandbox.write("project/savoir.toml", &table);
+    let of_project = test_env.run(&["install", "pdf"]);
     assert!(of_project.code == 2 && of_project.stderr.contains("for a person"), "{of_project}");
-    std::fs::remove_file(machine.sandbox.path("project/savoir.toml")).expect("it was there");
-    let flag = machine.run(&["install", "pdf", "--registry", url, "--allow-http"]);
+    std::fs::remove_file(test_env.sandbox.path("project/savoir.toml")).expect("it was there");
+    let flag = test_env.run(&["install", "pdf", "--registry", url, "--allow-http"]);
     assert!(flag.code == 1 && !flag.stderr.contains("without encryption"), "{flag}");
-    machine.sandbox.write("home/.config/savoir/config.toml", &table);
-    let own = machine.run(&["install", "pdf"]);
+    test_env.sandbox.write("home/.config/savoir/config.toml", &table);
+    let own = test_env.run(&["install", "pdf"]);
     assert!(own.code == 1 && !own.stderr.contains("without encryption"), "{own}");
 }

@@ -1,4 +1,4 @@
-//! Skills that are added, changed and removed while a client is connected.
+//! Tests skills that are added, changed and removed while a client is connected.
 
 use std::{
     fs, thread,
@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{Client, PATIENCE, code, stage};
+use super::{Client, REPLY_TIMEOUT, code, sandbox_with_examples};
 use crate::support::Sandbox;
 
 fn skill(sandbox: &Sandbox, place: &str, name: &str, body: &str) {
@@ -21,7 +21,7 @@ fn skill(sandbox: &Sandbox, place: &str, name: &str, body: &str) {
 fn until(client: &mut Client, mut right: impl FnMut(&mut Client) -> bool) {
     let begun = Instant::now();
     while !right(client) {
-        assert!(begun.elapsed() < PATIENCE, "it is not noticed");
+        assert!(begun.elapsed() < REPLY_TIMEOUT, "it is not noticed");
         thread::sleep(Duration::from_millis(200));
     }
 }
@@ -41,7 +41,7 @@ fn is(method: &str) -> impl Fn(&Value) -> bool {
 
 #[test]
 fn skills_below_a_folder_come_and_go() {
-    let sandbox = stage(&[]);
+    let sandbox = sandbox_with_examples(&[]);
     skill(&sandbox, "skills", "first", "Do it.");
     let mut client = Client::new(&sandbox);
     assert_eq!(found(&mut client), ["first"]);
@@ -55,7 +55,7 @@ fn skills_below_a_folder_come_and_go() {
         assert!(client.notices.iter().any(is(method)), "{method}: {:?}", client.notices);
     }
 
-    // Another text of one that was there, and one that goes.
+    // One skill changes, and one is removed.
     let text = fs::read_to_string(sandbox.path("skills/first/SKILL.md")).unwrap();
     let text = text.replace("Tries first", "Is of no use to anybody at all, and");
     fs::write(sandbox.path("skills/first/SKILL.md"), text).unwrap();
@@ -67,7 +67,7 @@ fn skills_below_a_folder_come_and_go() {
 
 #[test]
 fn skills_that_are_installed_later_are_there() {
-    let sandbox = stage(&[]);
+    let sandbox = sandbox_with_examples(&[]);
     fs::create_dir_all(sandbox.path("work/.git")).unwrap();
     fs::create_dir_all(sandbox.path("work/.claude/skills")).unwrap();
     let mut client = Client::with(&sandbox, &[], &json!({}));
@@ -78,17 +78,17 @@ fn skills_that_are_installed_later_are_there() {
 
 #[test]
 fn clients_without_subscription_are_notified() {
-    let sandbox = stage(&[]);
+    let sandbox = sandbox_with_examples(&[]);
     skill(&sandbox, "skills", "first", "Do it.");
     let mut client = Client::new(&sandbox);
-    // On a busy machine some come before the first look, and are no news.
+    // On a busy machine, some appear before the first search and are not reported.
     let mut told = (0..10).find_map(|n| {
         thread::sleep(Duration::from_secs(2));
         skill(&sandbox, "skills", &format!("later-{n}"), "Do it.");
         client.lines.recv_timeout(Duration::from_secs(7)).ok()
     });
     for kind in ["tools", "prompts", "resources"] {
-        let heard = told.take().unwrap_or_else(|| client.hear());
+        let heard = told.take().unwrap_or_else(|| client.read_message());
         let method = format!("notifications/{kind}/list_changed");
         assert_eq!(heard["method"], method, "{heard}");
     }

@@ -1,4 +1,4 @@
-//! The official conformance tests of the protocol, against `/mcp` of a real server.
+//! Runs the official conformance tests of MCP against `/mcp` of a real server.
 
 use std::{
     path::Path,
@@ -6,10 +6,10 @@ use std::{
 };
 
 use super::relay::Relay;
-use crate::{live_server::House, outside::service, support::Sandbox};
+use crate::{live_server::TestServer, services::service, support::Sandbox};
 
 /// What every server can be asked.
-const RUN: [&str; 9] = [
+const TESTED_SCENARIOS: [&str; 9] = [
     "server-initialize",
     "ping",
     "completion-complete",
@@ -82,22 +82,22 @@ impl Runner {
 }
 
 /// A server behind a relay that shows a token: the runner has none to show.
-fn house(sandbox: &Sandbox) -> (House, String) {
+fn server(sandbox: &Sandbox) -> (TestServer, String) {
     let relay = Relay::new();
     let origin = format!("http://{}", relay.address);
-    let house = House::start(sandbox, &["--cors-origin", &origin], None);
-    let token = house.log_in(sandbox);
+    let server = TestServer::start(sandbox, &["--cors-origin", &origin], None);
+    let token = server.log_in(sandbox);
     let address = relay.address.clone();
-    relay.lead(&house.address, Some(format!("authorization: Bearer {token}")));
-    (house, address)
+    relay.forward_to(&server.address, Some(format!("authorization: Bearer {token}")));
+    (server, address)
 }
 
 #[test]
 fn the_official_conformance_tests_pass() {
     let Some(runner) = Runner::new() else { return };
     let sandbox = Sandbox::new();
-    let (house, address) = house(&sandbox);
-    for scenario in RUN {
+    let (server, address) = server(&sandbox);
+    for scenario in TESTED_SCENARIOS {
         let (passed, printed) = runner.passes(&address, scenario);
         assert!(passed, "{scenario}: {printed}");
     }
@@ -106,7 +106,7 @@ fn the_official_conformance_tests_pass() {
         assert!(!passed && printed.contains("-32601"), "{scenario}: {printed}");
     }
     // The token was what let the runner in.
-    let (passed, printed) = runner.passes(&house.address, "ping");
+    let (passed, printed) = runner.passes(&server.address, "ping");
     assert!(!passed && printed.contains("Authorization header"), "{printed}");
 }
 
@@ -118,7 +118,7 @@ fn every_conformance_test_is_run_or_left_out_for_a_reason() {
         .lines()
         .filter_map(|line| line.trim().strip_prefix("- ")?.split_whitespace().next())
         .collect();
-    let mut known = [&RUN[..], &NOT_OFFERED, &NEED_FIXTURES].concat();
+    let mut known = [&TESTED_SCENARIOS[..], &NOT_OFFERED, &NEED_FIXTURES].concat();
     listed.sort_unstable();
     known.sort_unstable();
     assert_eq!(listed, known);

@@ -1,10 +1,10 @@
-//! Skills that were converted for an agent still offer the tools of their originals.
+//! Tests that converted skills still offer the tools of their originals.
 
 use std::{fs, process::Command};
 
 use serde_json::json;
 
-use super::{Client, code, stage};
+use super::{Client, code, sandbox_with_examples};
 use crate::support::{Sandbox, repository};
 
 fn savoir(sandbox: &Sandbox, args: &[&str]) -> Command {
@@ -13,7 +13,7 @@ fn savoir(sandbox: &Sandbox, args: &[&str]) -> Command {
     command
 }
 
-fn done(mut command: Command) -> String {
+fn run_ok(mut command: Command) -> String {
     let output = command.output().expect("savoir runs");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
@@ -22,14 +22,14 @@ fn done(mut command: Command) -> String {
 
 /// An example, converted for Claude Code.
 fn installed(example: &str) -> Sandbox {
-    let sandbox = stage(&[]);
+    let sandbox = sandbox_with_examples(&[]);
     fs::create_dir_all(sandbox.path("work/.git")).expect("a folder");
     let source = repository().join("examples").join(example);
     let source = source.to_str().expect("a path");
     let folder = sandbox.path("work/.claude/skills").join(example);
     fs::create_dir_all(folder.parent().expect("a parent")).expect("a folder");
     let output = folder.to_str().expect("a path");
-    done(savoir(&sandbox, &["convert", source, "--to", "claude-code", "--output", output]));
+    run_ok(savoir(&sandbox, &["convert", source, "--to", "claude-code", "--output", output]));
     let text = folder.join("SKILL.md");
     let text = fs::read_to_string(text).expect("a text");
     assert!(text.contains("savoir-from: "), "{text}");
@@ -37,9 +37,9 @@ fn installed(example: &str) -> Sandbox {
 }
 
 #[test]
-fn the_tools_of_the_original_are_offered_asked_about_and_run() {
+fn tools_of_the_original_are_offered_and_run() {
     let sandbox = installed("git-helper");
-    done({
+    run_ok({
         let mut git = Command::new("git");
         git.args(["init", "--quiet"]).current_dir(sandbox.path("work"));
         git
@@ -52,15 +52,15 @@ fn the_tools_of_the_original_are_offered_asked_about_and_run() {
     let refused = client.call("git-helper__git_status", &json!({}));
     if refused["isError"] == true {
         assert_eq!(code(&refused), "approval-needed", "{refused}");
-        done(savoir(&sandbox, &["approve", ".claude/skills/git-helper", "--yes"]));
+        run_ok(savoir(&sandbox, &["approve", ".claude/skills/git-helper", "--yes"]));
     }
     let run = client.call("git-helper__git_status", &json!({}));
     assert_eq!(run["structuredContent"]["success"], true, "{run}");
 }
 
 #[test]
-fn commands_know_them_too() {
+fn commands_list_tools_of_converted_skills() {
     let sandbox = installed("git-helper");
-    let told = done(savoir(&sandbox, &["tools", ".claude/skills"]));
+    let told = run_ok(savoir(&sandbox, &["tools", ".claude/skills"]));
     assert!(told.contains("git_status"), "{told}");
 }

@@ -1,10 +1,10 @@
-//! `mcp install` and `mcp uninstall`: the settings of other agents.
+//! Tests `mcp install` and `mcp uninstall`, which change settings of other agents.
 
 use std::fs;
 
 use serde_json::Value;
 
-use super::stage;
+use super::sandbox_with_examples;
 use crate::support::{Sandbox, Transcript};
 
 fn run(sandbox: &Sandbox, args: &[&str]) -> Transcript {
@@ -25,9 +25,9 @@ const FILES: [(&str, &str, Option<&str>); 8] = [
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_was_put_in_is_taken_out_again() {
+fn uninstall_removes_the_entry() {
     for (agent, user, project) in FILES {
-        let sandbox = stage(&[]);
+        let sandbox = sandbox_with_examples(&[]);
         let places = [
             ("user", Some(format!("home/{user}"))),
             ("project", project.map(|file| format!("work/{file}"))),
@@ -58,8 +58,8 @@ fn what_was_put_in_is_taken_out_again() {
 }
 
 #[test]
-fn nothing_else_changes_and_what_changed_since_stays() {
-    let sandbox = stage(&[]);
+fn other_settings_and_later_changes_are_kept() {
+    let sandbox = sandbox_with_examples(&[]);
     let before = "{\n  // my servers\n  \"mcpServers\": {\n    \"other\": {\"command\": \"x\"},\n  },\n  \"theme\": \"dark\"\n}\n";
     let file = "home/.cursor/mcp.json";
     sandbox.write(file, before);
@@ -93,8 +93,8 @@ fn nothing_else_changes_and_what_changed_since_stays() {
 }
 
 #[test]
-fn what_a_person_added_to_the_entry_stays() {
-    let sandbox = stage(&[]);
+fn user_additions_to_the_entry_are_kept() {
+    let sandbox = sandbox_with_examples(&[]);
     let json = "{\n  \"mcpServers\": {\n    \"savoir\": {\n      \"command\": \"/old/savoir\", // here\n      \
                 \"args\": [\"mcp\", \"--pin\", \"pdf\"],\n      \"env\": {\"TOKEN\": \"x\"},\n      \
                 \"timeout\": 5\n    }\n  }\n}\n";
@@ -127,8 +127,8 @@ fn what_a_person_added_to_the_entry_stays() {
 }
 
 #[test]
-fn line_ends_stay() {
-    let sandbox = stage(&[]);
+fn line_ends_are_preserved() {
+    let sandbox = sandbox_with_examples(&[]);
     let toml = "# mine\r\nmodel = \"x\"\r\n\r\n[mcp_servers.other]\r\ncommand = \"y\" # z\r\n";
     let json = "\u{feff}{\r\n\t\"mcpServers\": {\r\n\t\t\"other\": {} // mine\r\n\t}\r\n}\r\n";
     for (agent, file, before) in
@@ -149,7 +149,7 @@ fn line_ends_stay() {
 #[cfg(unix)]
 #[test]
 fn a_link_that_leads_to_nothing_yet_stays_one() {
-    let sandbox = stage(&[]);
+    let sandbox = sandbox_with_examples(&[]);
     let (file, link) = ("home/.cursor/mcp.json", sandbox.path("home/.cursor/mcp.json"));
     fs::create_dir_all(link.parent().unwrap()).unwrap();
     std::os::unix::fs::symlink("../dotfiles/mcp.json", &link).unwrap();
@@ -165,8 +165,8 @@ fn a_link_that_leads_to_nothing_yet_stays_one() {
 }
 
 #[test]
-fn what_is_broken_or_of_others_is_left_alone() {
-    let sandbox = stage(&[]);
+fn broken_files_and_foreign_entries_are_unchanged() {
+    let sandbox = sandbox_with_examples(&[]);
     for (agent, file, text, code, why) in [
         (
             "cursor",
@@ -207,8 +207,8 @@ fn what_is_broken_or_of_others_is_left_alone() {
 }
 
 #[test]
-fn a_person_is_asked() {
-    let sandbox = stage(&[]);
+fn user_is_asked_before_settings_change() {
+    let sandbox = sandbox_with_examples(&[]);
     let args = ["mcp", "install", "--agent", "claude-code"];
     let no = sandbox.type_as("home", "work", &args, "n\n");
     assert_eq!(no.code, 3, "{no}");

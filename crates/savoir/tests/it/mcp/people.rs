@@ -1,8 +1,8 @@
-//! Skills that only people call, skills that only models call, and skills that both do.
+//! Tests skills that only users call, only models call, or both.
 
 use serde_json::{Value, json};
 
-use super::{Client, code, stage};
+use super::{Client, code, sandbox_with_examples};
 use crate::support::Sandbox;
 
 fn skill(sandbox: &Sandbox, name: &str, fields: &str, body: &str) {
@@ -26,8 +26,8 @@ fn get(client: &mut Client, name: &str, arguments: &Value) -> Value {
 }
 
 #[test]
-fn what_only_people_call_is_a_prompt_and_nothing_for_a_model() {
-    let sandbox = stage(&[]);
+fn user_only_skills_are_prompts_but_not_tools() {
+    let sandbox = sandbox_with_examples(&[]);
     skill(&sandbox, "deploy", "disable-model-invocation: true\n", "Deploy it.");
     skill(&sandbox, "knows", "user-invocable: false\n", "Know $ARGUMENTS.");
     skill(&sandbox, "neither", "disable-model-invocation: true\nuser-invocable: false\n", "No.");
@@ -55,8 +55,8 @@ fn what_only_people_call_is_a_prompt_and_nothing_for_a_model() {
 }
 
 #[test]
-fn placeholders_are_inputs_whatever_else_a_skill_says() {
-    let sandbox = stage(&[]);
+fn placeholders_are_always_prompt_arguments() {
+    let sandbox = sandbox_with_examples(&[]);
     skill(&sandbox, "all", "", "Mend $ARGUMENTS now.");
     skill(&sandbox, "first", "", "Move $0 to $1.");
     skill(&sandbox, "plain", "", "It costs \\$5 or a\\$ARGUMENTS.");

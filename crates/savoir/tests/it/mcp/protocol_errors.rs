@@ -1,4 +1,4 @@
-//! Invalid messages, and what the server offers at the start.
+//! Tests invalid messages, and what the server offers at the start.
 
 use std::{
     fs,
@@ -14,12 +14,12 @@ use std::{
 
 use serde_json::json;
 
-use super::{Client, code, stage};
+use super::{Client, code, sandbox_with_examples};
 
 #[test]
 fn an_invalid_line_does_not_stop_the_server() {
-    let sandbox = stage(&["hello-world"]);
-    let mut client = Client::silent(&sandbox, &["../skills"]);
+    let sandbox = sandbox_with_examples(&["hello-world"]);
+    let mut client = Client::start_uninitialized(&sandbox, &["../skills"]);
     let deep = "[".repeat(100_000);
     let long = format!(r#"{{"jsonrpc":"2.0","id":9,"method":"{}"}}"#, "x".repeat(10_000_000));
     for (line, expected) in [
@@ -33,15 +33,15 @@ fn an_invalid_line_does_not_stop_the_server() {
         (r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, -32600),
         (long.as_str(), -32600),
     ] {
-        client.say(line);
-        let heard = client.hear();
+        client.write_line(line);
+        let heard = client.read_message();
         let shown = &line[..line.len().min(60)];
         assert_eq!(heard["error"]["code"], expected, "{shown}: {heard}");
     }
     // Neither before the beginning nor after it does nonsense end the conversation.
-    client.say("");
-    client.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
-    client.say(r#"{"jsonrpc":"2.0","id":77,"result":{}}"#);
+    client.write_line("");
+    client.write_line(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    client.write_line(r#"{"jsonrpc":"2.0","id":77,"result":{}}"#);
     assert_eq!(client.ask("ping", json!({}))["result"], json!({}));
     let early = client.ask("tools/list", json!({}));
     assert_eq!(early["error"]["code"], -32602, "{early}");
@@ -63,18 +63,20 @@ fn an_invalid_line_does_not_stop_the_server() {
         let first = client.ask(method, json!({"cursor": null}));
         assert!(first["result"].is_object(), "{method}: {first}");
     }
-    client.say("garbage");
-    assert_eq!(client.hear()["error"]["code"], -32700);
-    client.say(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99}}"#);
-    client.say(r#"{"jsonrpc":"2.0","method":"notifications/brand-new"}"#);
+    client.write_line("garbage");
+    assert_eq!(client.read_message()["error"]["code"], -32700);
+    client.write_line(
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99}}"#,
+    );
+    client.write_line(r#"{"jsonrpc":"2.0","method":"notifications/brand-new"}"#);
     assert_eq!(client.ask("ping", json!({}))["result"], json!({}));
     assert_eq!(client.end(), 0);
 }
 
 #[test]
 fn end_of_input_exits_cleanly() {
-    let sandbox = stage(&["hello-world"]);
-    assert_eq!(Client::silent(&sandbox, &["../skills"]).end(), 0);
+    let sandbox = sandbox_with_examples(&["hello-world"]);
+    assert_eq!(Client::start_uninitialized(&sandbox, &["../skills"]).end(), 0);
     // All that was asked before the end of the input is answered.
     let mut client = Client::new(&sandbox);
     let ids: Vec<i64> = (0..20)
@@ -98,7 +100,7 @@ fn end_of_input_exits_cleanly() {
 
 #[test]
 fn wrong_calls_return_errors_for_the_model() {
-    let sandbox = stage(&["git-helper"]);
+    let sandbox = sandbox_with_examples(&["git-helper"]);
     fs::write(sandbox.path("secret"), "secret").unwrap();
     let mut client = Client::new(&sandbox);
     for (tool, arguments, expected) in [
@@ -144,7 +146,7 @@ fn wrong_calls_return_errors_for_the_model() {
 
 #[test]
 fn a_thousand_skills_cost_no_more_than_one() {
-    let sandbox = stage(&[]);
+    let sandbox = sandbox_with_examples(&[]);
     for n in 0..1000 {
         let text = format!(
             "---\nname: skill-{n:04}\ndescription: {} Use for {n}.\n---\nDo it.\n",
@@ -165,7 +167,7 @@ fn a_thousand_skills_cost_no_more_than_one() {
 
 #[test]
 fn long_names_cost_little_and_are_not_sent_back() {
-    let sandbox = stage(&["git-helper"]);
+    let sandbox = sandbox_with_examples(&["git-helper"]);
     let mut client = Client::new(&sandbox);
     let long = "x".repeat(3_900_000);
     let clock = Instant::now();
@@ -184,8 +186,8 @@ fn long_names_cost_little_and_are_not_sent_back() {
 
 #[test]
 fn a_client_that_does_not_read_is_throttled() {
-    const ASKED: usize = 10_000;
-    let sandbox = stage(&["hello-world"]);
+    const REQUEST_COUNT: usize = 10_000;
+    let sandbox = sandbox_with_examples(&["hello-world"]);
     let mut command = sandbox.command(&["mcp", "../skills"]);
     command.current_dir(sandbox.path("work")).env("HOME", sandbox.path("home"));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -200,17 +202,17 @@ fn a_client_that_does_not_read_is_throttled() {
         }});
         writeln!(input, "{hello}").unwrap();
         writeln!(input, r#"{{"jsonrpc":"2.0","method":"notifications/initialized"}}"#).unwrap();
-        for id in 0..ASKED {
+        for id in 0..REQUEST_COUNT {
             writeln!(input, r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list"}}"#).unwrap();
             count.store(id + 1, Ordering::Relaxed);
         }
     });
     thread::sleep(Duration::from_secs(5));
     let taken = written.load(Ordering::Relaxed);
-    assert!(taken < ASKED / 4, "{taken} requests were taken in, and no answer was read");
+    assert!(taken < REQUEST_COUNT / 4, "{taken} requests were taken in, and no answer was read");
     // Whoever reads at last gets every answer.
     let lines = BufReader::new(output).lines().map_while(Result::ok);
-    assert_eq!(lines.filter(|line| line.contains("\"result\":")).count(), ASKED + 1);
+    assert_eq!(lines.filter(|line| line.contains("\"result\":")).count(), REQUEST_COUNT + 1);
     writing.join().unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }

@@ -1,5 +1,5 @@
-//! Agents that others wrote, from end to end: `savoir mcp install` writes their settings, a scripted
-//! model has them call tools, and what they got is read in what they ask the model next.
+//! Tests third-party agents end to end: `savoir mcp install` writes their settings, a scripted
+//! model makes them call tools, and their next request shows the result.
 
 use std::{
     path::Path,
@@ -9,17 +9,17 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{
+    sandbox_with_examples,
     script::{LAST_WORDS, Model, PROMPT, programs},
-    stage,
 };
 use crate::{
-    outside::service,
+    services::service,
     support::{Sandbox, Transcript, copy},
 };
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_savoir");
 
-/// An agent, and what a person has set up before Savoir comes.
+/// An agent with its settings before `savoir mcp install`.
 struct Agent {
     id: &'static str,
     variable: &'static str,
@@ -27,7 +27,7 @@ struct Agent {
     prefix: &'static str,
     /// What the model said according to it before the first question.
     said_before: usize,
-    /// Its settings of a user and of a project, and what stands in them already.
+    /// Its user and project settings files with their initial content.
     settings: [&'static str; 2],
     before: fn(&str) -> Option<Value>,
     /// How it is asked something without a terminal.
@@ -44,7 +44,7 @@ const CLAUDE_CODE: Agent = Agent {
     ask: |command, url| {
         command
             .args(["-p", PROMPT, "--allowedTools", "mcp__savoir", "--output-format", "json"])
-            // What a project brings is not started before somebody agreed to it.
+            // Servers of a project start only after approval.
             .args(["--settings", r#"{"enabledMcpjsonServers": ["savoir"]}"#])
             .env("ANTHROPIC_BASE_URL", url)
             .env("ANTHROPIC_API_KEY", "none")
@@ -120,17 +120,21 @@ struct McpContext {
 impl McpContext {
     fn new(agent: &'static Agent) -> Option<Self> {
         let program = service(agent.variable, agent.id)?;
-        let desk = Self { sandbox: stage(&["text-statistics", "git-helper"]), agent, program };
+        let desk = Self {
+            sandbox: sandbox_with_examples(&["text-statistics", "git-helper"]),
+            agent,
+            program,
+        };
         let made = desk.run("git", &["init", "--quiet"]).status().expect("git runs");
         assert!(made.success());
-        desk.well(&["install", "../skills/text-statistics", "--allow-experimental"]);
+        desk.run_ok(&["install", "../skills/text-statistics", "--allow-experimental"]);
         // This one came with the project.
         let inside = desk.sandbox.path("work/.agents/skills/git-helper");
         copy(&desk.sandbox.path("skills/git-helper"), &inside);
         Some(desk)
     }
 
-    /// A program of a person who has nothing but a home.
+    /// A command in an empty home folder.
     fn run(&self, program: &str, args: &[&str]) -> Command {
         let mut command = Command::new(program);
         let own = Path::new(PROGRAM).parent().expect("a folder").display().to_string();
@@ -146,7 +150,7 @@ impl McpContext {
     }
 
     /// Runs `savoir`, which must work.
-    fn well(&self, args: &[&str]) -> Transcript {
+    fn run_ok(&self, args: &[&str]) -> Transcript {
         let run = Transcript::of(self.run(PROGRAM, args));
         assert_eq!(run.code, 0, "{args:?}: {run}");
         run
@@ -167,7 +171,7 @@ impl McpContext {
         if let Some(before) = (self.agent.before)(&model.url) {
             self.sandbox.write(self.agent.settings[0], before.to_string());
         }
-        self.well(&["mcp", "install", "--agent", self.agent.id, "--scope", scope, "--yes"]);
+        self.run_ok(&["mcp", "install", "--agent", self.agent.id, "--scope", scope, "--yes"]);
         assert!(self.sandbox.read(file).contains("savoir"), "{file}");
     }
 
@@ -183,10 +187,10 @@ impl McpContext {
     }
 }
 
-/// What stands in the instructions of the skill, and nowhere else.
+/// A text that occurs only in the instructions of the skill.
 const INSTRUCTIONS: &str = "of `tools.py` that need nothing but the text they are given";
 
-/// What stands behind these words in what an agent asked.
+/// Returns the text after these words in a request of the agent.
 fn found<'a>(questions: &'a [String], words: &str) -> Option<&'a str> {
     questions.iter().find_map(|question| Some(question.split_once(words)?.1))
 }
@@ -240,7 +244,7 @@ fn runs_a_tool_after_an_approval(agent: &'static Agent) {
     let command = found(&refused, "savoir approve ").expect("the way out");
     let (path, _) = command.split_once(')').expect("the end of the way out");
     assert!(path.ends_with("/work/.agents/skills/git-helper"), "{path}");
-    desk.well(&["approve", path, "--yes"]);
+    desk.run_ok(&["approve", path, "--yes"]);
     desk.ask(&model);
     assert!(found(&model.questions(), STATUS).is_some(), "{:?}", model.questions());
 }
@@ -256,12 +260,12 @@ fn opencode_runs_a_tool_after_an_approval() {
 }
 
 #[test]
-fn codex_reads_what_was_written() {
+fn codex_reads_the_written_settings() {
     let Some(codex) = service("SAVOIR_TEST_CODEX", "Codex, which comes with make soak") else {
         return;
     };
-    let sandbox = stage(&[]);
-    // What a project says counts only where somebody trusts it.
+    let sandbox = sandbox_with_examples(&[]);
+    // Project settings count only if the project is trusted.
     let trusted = sandbox.path("work").canonicalize().expect("a folder");
     let before = format!("[projects.{:?}]\ntrust_level = \"trusted\"\n", trusted.display());
     for (scope, ends) in [("user", "/savoir"), ("project", "savoir")] {

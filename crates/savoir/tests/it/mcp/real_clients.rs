@@ -1,13 +1,13 @@
-//! Clients that others wrote: the official one for Python, and the MCP Inspector.
+//! Tests third-party clients: the official Python client and the MCP Inspector.
 
 use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::{script::programs, stage};
+use super::{sandbox_with_examples, script::programs};
 use crate::{
-    live_server::House,
-    outside::{python, service},
+    live_server::TestServer,
+    services::{python, service},
     support::Sandbox,
 };
 
@@ -28,7 +28,7 @@ fn the_official_client_for_python_uses_a_skill() {
     let Some(program) = service("SAVOIR_TEST_MCP_PYTHON", "the MCP client for Python") else {
         return;
     };
-    let sandbox = stage(&["text-statistics"]);
+    let sandbox = sandbox_with_examples(&["text-statistics"]);
     let skills = sandbox.path("skills").display().to_string();
     // The client hands few variables on to servers, and HOME is one of them.
     let script = crate::support::repository().join("crates/savoir/tests/it/clients/mcp_client.py");
@@ -52,25 +52,25 @@ fn the_official_client_for_python_uses_a_skill() {
 }
 
 #[test]
-fn the_official_client_for_python_comes_to_a_house() {
+fn official_python_client_uses_a_server() {
     let Some(program) = service("SAVOIR_TEST_MCP_PYTHON", "the MCP client for Python") else {
         return;
     };
     let sandbox = Sandbox::new();
-    let house = House::start(&sandbox, &[], None);
-    let token = house.log_in(&sandbox);
+    let server = TestServer::start(&sandbox, &[], None);
+    let token = server.log_in(&sandbox);
     let content = "---\nname: words\ndescription: Counts words.\ninputs:\n  - name: text\n    label: Text\n    type: text\n    required: true\n---\n\nCount {{text}}.\n";
-    let made = house.ask(
+    let made = server.ask(
         "POST",
         "/api/v1/skills",
         &token,
         Some(&json!({"name": "words", "content": content})),
     );
     assert_eq!(made.status, 201, "{}", made.body);
-    let url = format!("http://{}/mcp", house.address);
+    let url = format!("http://{}/mcp", server.address);
     let seen = seen(&python(&program, "mcp_client.py", &["http", &url, &token]));
     assert_eq!(count(&seen, "before", "tools"), 4, "{seen}");
-    // A new house has the examples, too.
+    // A new server has the examples, too.
     let found = &seen["found"]["structuredContent"]["skills"];
     assert!(
         found.as_array().is_some_and(|all| all.iter().any(|one| one["name"] == "words")),
@@ -85,14 +85,14 @@ fn the_official_client_for_python_comes_to_a_house() {
 }
 
 #[test]
-fn the_inspector_sees_what_there_is() {
+fn inspector_lists_tools_and_prompts() {
     let Some(program) = service("SAVOIR_TEST_MCP_INSPECTOR", "the MCP Inspector") else { return };
     let usual = std::env::var("PATH").expect("a path");
     inspected(&program, &usual);
 }
 
 #[test]
-fn the_new_inspector_sees_what_there_is() {
+fn new_inspector_lists_tools_and_prompts() {
     let Some(program) = service("SAVOIR_TEST_MCP_INSPECTOR_NEW", "the new MCP Inspector") else {
         return;
     };
@@ -100,7 +100,7 @@ fn the_new_inspector_sees_what_there_is() {
 }
 
 fn inspected(program: &str, programs: &str) {
-    let sandbox = stage(&["text-statistics", "article-summary"]);
+    let sandbox = sandbox_with_examples(&["text-statistics", "article-summary"]);
     let skills = sandbox.path("skills").display().to_string();
     let inspect = |words: &[&str]| {
         let output = Command::new(program)

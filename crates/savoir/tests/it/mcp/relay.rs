@@ -32,16 +32,16 @@ impl Relay {
         Self { listener, address }
     }
 
-    /// Hands everything on to a server, with this header besides for those who cannot send it.
-    pub(super) fn lead(self, server: &str, header: Option<String>) -> RelayedRequests {
+    /// Forwards everything to a server, with an additional header for clients that cannot send it.
+    pub(super) fn forward_to(self, server: &str, header: Option<String>) -> RelayedRequests {
         let relayed_requests = RelayedRequests::default();
         let (server, heard) = (server.to_owned(), relayed_requests.clone());
         let header = header.map(|header| format!("{header}\r\n")).unwrap_or_default();
         thread::spawn(move || {
             for client in self.listener.incoming().flatten() {
                 let (server, header, heard) = (server.clone(), header.clone(), heard.clone());
-                // A client that goes away ends its thread, and nothing else.
-                thread::spawn(move || hand_on(client, &server, &header, &heard));
+                // A disconnected client only ends its thread.
+                thread::spawn(move || forward(client, &server, &header, &heard));
             }
         });
         relayed_requests
@@ -49,7 +49,7 @@ impl Relay {
 }
 
 /// One request for each connection, so that the head of every one is seen.
-fn hand_on(
+fn forward(
     mut client: TcpStream,
     server: &str,
     more: &str,

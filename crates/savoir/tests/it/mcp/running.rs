@@ -1,5 +1,5 @@
-//! Tools of skills: offered when their skill is in use, fenced in by the one that is followed, asked
-//! about, and run.
+//! Tests tools of skills: when they are offered, how the active skill restricts them, approvals,
+//! and runs.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{Client, PATIENCE, code, stage};
+use super::{Client, REPLY_TIMEOUT, code, sandbox_with_examples};
 use crate::support::{Sandbox, copy, repository};
 
 /// What a client says that lets a person fill in forms.
@@ -34,11 +34,11 @@ fn words() -> Value {
     json!({"text": "one two three."})
 }
 
-/// Calls a tool, and answers the question that comes.
+/// Calls a tool and answers the question.
 fn answered(client: &mut Client, tool: &str, arguments: &Value, result: &Value) -> Value {
     let id = client.send("tools/call", json!({"name": tool, "arguments": arguments}));
     let question = loop {
-        let heard = client.hear();
+        let heard = client.read_message();
         if heard["method"] == "elicitation/create" {
             break heard;
         }
@@ -48,13 +48,14 @@ fn answered(client: &mut Client, tool: &str, arguments: &Value, result: &Value) 
     assert!(text.contains("text-statistics") && text.contains("not been approved"), "{text}");
     let words = &question["params"]["requestedSchema"]["properties"]["answer"]["enum"];
     assert_eq!(words, &json!(["once", "always"]), "{question}");
-    client.say(&json!({"jsonrpc": "2.0", "id": question["id"], "result": result}).to_string());
+    client
+        .write_line(&json!({"jsonrpc": "2.0", "id": question["id"], "result": result}).to_string());
     client.answer(id)["result"].clone()
 }
 
 #[test]
-fn a_skill_in_use_brings_its_tools() {
-    let sandbox = stage(&["text-statistics", "git-helper"]);
+fn skill_in_use_offers_its_tools() {
+    let sandbox = sandbox_with_examples(&["text-statistics", "git-helper"]);
     let mut client = Client::new(&sandbox);
     let first = client.tools();
     assert_eq!(first.len(), 5, "{first:?}");
@@ -77,8 +78,8 @@ fn a_skill_in_use_brings_its_tools() {
 }
 
 #[test]
-fn what_nobody_approved_is_refused_with_the_way_out() {
-    let sandbox = stage(&["text-statistics"]);
+fn unapproved_tools_are_rejected_with_a_hint() {
+    let sandbox = sandbox_with_examples(&["text-statistics"]);
     let mut client = Client::new(&sandbox);
     let call = json!({"skill": "text-statistics", "tool": "count_words", "arguments": words()});
     let refused = client.call("run_skill_tool", &call);
@@ -95,8 +96,8 @@ fn what_nobody_approved_is_refused_with_the_way_out() {
 }
 
 #[test]
-fn the_person_behind_the_client_decides() {
-    let sandbox = stage(&["text-statistics"]);
+fn user_of_the_client_approves_tools() {
+    let sandbox = sandbox_with_examples(&["text-statistics"]);
     let mut client = Client::with(&sandbox, &["../skills", "--pin", "text-statistics"], &asks());
     for no in [
         json!({"action": "decline"}),
@@ -139,8 +140,8 @@ security_tier: experimental
 "#;
 
 #[test]
-fn a_flood_of_rights_hides_nothing_from_the_person_behind_a_client() {
-    let sandbox = stage(&["text-statistics"]);
+fn many_permissions_are_shown_completely() {
+    let sandbox = sandbox_with_examples(&["text-statistics"]);
     let hosts = |n| format!("  - network:read:h{n}.example.com\n");
     let hosts = (0..40).map(hosts).collect::<Vec<_>>().concat();
     sandbox.write("skills/flood/SKILL.md", FLOOD.replace("HOSTS", &hosts));
@@ -158,7 +159,7 @@ fn a_flood_of_rights_hides_nothing_from_the_person_behind_a_client() {
 
     let id = client.send("tools/call", json!({"name": "flood__hello", "arguments": {}}));
     let question = loop {
-        let heard = client.hear();
+        let heard = client.read_message();
         if heard["method"] == "elicitation/create" {
             break heard;
         }
@@ -173,14 +174,15 @@ fn a_flood_of_rights_hides_nothing_from_the_person_behind_a_client() {
     assert!(at("looks like paypal.com, but has Cyrillic letters") < harmless, "{text}");
     assert!(text.lines().count() < 40, "{text}");
     let no = json!({"action": "decline"});
-    client.say(&json!({"jsonrpc": "2.0", "id": question["id"], "result": no}).to_string());
+    client.write_line(&json!({"jsonrpc": "2.0", "id": question["id"], "result": no}).to_string());
     assert_eq!(code(&client.answer(id)["result"]), "declined");
 }
 
 #[test]
-fn without_sessions_the_question_is_an_answer() {
-    let sandbox = stage(&["text-statistics"]);
-    let mut client = Client::silent(&sandbox, &["../skills", "--pin", "text-statistics"]);
+fn without_sessions_the_question_is_the_result() {
+    let sandbox = sandbox_with_examples(&["text-statistics"]);
+    let mut client =
+        Client::start_uninitialized(&sandbox, &["../skills", "--pin", "text-statistics"]);
     let meta = modern();
     let params = |more: Value| {
         let mut params = json!({"name": COUNT, "arguments": words(), "_meta": meta});
@@ -225,28 +227,29 @@ fn skills_with_lists(sandbox: &Sandbox, lists: &[(&str, &str)]) {
 }
 
 #[test]
-fn a_list_that_comes_while_somebody_thinks_holds() {
-    let sandbox = stage(&["text-statistics"]);
+fn allow_list_set_during_a_question_applies() {
+    let sandbox = sandbox_with_examples(&["text-statistics"]);
     skills_with_lists(&sandbox, &[("reader", "Read")]);
     let mut client = Client::with(&sandbox, &["../skills", "--pin", "text-statistics"], &asks());
     let id = client.send("tools/call", json!({"name": COUNT, "arguments": words()}));
     let question = loop {
-        let heard = client.hear();
+        let heard = client.read_message();
         if heard["method"] == "elicitation/create" {
             break heard;
         }
     };
     client.call("use_skill", &json!({"name": "reader"}));
     let yes = json!({"action": "accept", "content": {"answer": "once"}});
-    client.say(&json!({"jsonrpc": "2.0", "id": question["id"], "result": yes}).to_string());
+    client.write_line(&json!({"jsonrpc": "2.0", "id": question["id"], "result": yes}).to_string());
     assert_eq!(code(&client.answer(id)["result"]), "tool-not-allowed");
 }
 
 #[test]
-fn a_list_that_comes_between_two_rounds_holds() {
-    let sandbox = stage(&["text-statistics"]);
+fn allow_list_set_between_two_rounds_applies() {
+    let sandbox = sandbox_with_examples(&["text-statistics"]);
     skills_with_lists(&sandbox, &[("reader", "Read")]);
-    let mut client = Client::silent(&sandbox, &["../skills", "--pin", "text-statistics"]);
+    let mut client =
+        Client::start_uninitialized(&sandbox, &["../skills", "--pin", "text-statistics"]);
     let meta = modern();
     let count = json!({"name": COUNT, "arguments": words(), "_meta": meta});
     let asked = client.ask("tools/call", count.clone());
@@ -260,8 +263,8 @@ fn a_list_that_comes_between_two_rounds_holds() {
 }
 
 #[test]
-fn a_prompt_that_somebody_chose_is_a_fence() {
-    let sandbox = stage(&["text-statistics"]);
+fn chosen_prompt_restricts_tools() {
+    let sandbox = sandbox_with_examples(&["text-statistics"]);
     skills_with_lists(&sandbox, &[("reader", "Read"), ("free", "")]);
     let mut client = Client::with(&sandbox, &["../skills", "--pin", "text-statistics"], &asks());
     let get = |client: &mut Client, name: &str, inputs: &Value| {
@@ -308,12 +311,12 @@ fn beater(sandbox: &Sandbox) {
 }
 
 #[test]
-fn a_call_that_is_cancelled_ends_with_all_that_it_started() {
+fn cancelled_call_stops_all_its_processes() {
     for is_modern in [false, true] {
-        let sandbox = stage(&[]);
+        let sandbox = sandbox_with_examples(&[]);
         beater(&sandbox);
         let mut client = if is_modern {
-            Client::silent(&sandbox, &["../skills"])
+            Client::start_uninitialized(&sandbox, &["../skills"])
         } else {
             Client::with(&sandbox, &["../skills"], &json!({}))
         };
@@ -329,10 +332,10 @@ fn a_call_that_is_cancelled_ends_with_all_that_it_started() {
         let size = || fs::metadata(&log).map_or(0, |known| known.len());
         let begun = Instant::now();
         while size() == 0 {
-            assert!(begun.elapsed() < PATIENCE, "it does not begin");
+            assert!(begun.elapsed() < REPLY_TIMEOUT, "it does not begin");
             thread::sleep(Duration::from_millis(20));
         }
-        client.say(
+        client.write_line(
             &json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
                     "params": {"requestId": id}})
             .to_string(),
@@ -348,8 +351,8 @@ fn a_call_that_is_cancelled_ends_with_all_that_it_started() {
 }
 
 #[test]
-fn the_end_of_the_input_ends_what_runs() {
-    let sandbox = stage(&[]);
+fn end_of_input_stops_running_tools() {
+    let sandbox = sandbox_with_examples(&[]);
     beater(&sandbox);
     let mut client = Client::new(&sandbox);
     let call = json!({"skill": "beater", "tool": "beat", "arguments": {"word": "beat"}});
@@ -358,7 +361,7 @@ fn the_end_of_the_input_ends_what_runs() {
     let size = || fs::metadata(&log).map_or(0, |known| known.len());
     let begun = Instant::now();
     while size() == 0 {
-        assert!(begun.elapsed() < PATIENCE, "it does not begin");
+        assert!(begun.elapsed() < REPLY_TIMEOUT, "it does not begin");
         thread::sleep(Duration::from_millis(20));
     }
     let ended = Instant::now();
@@ -393,9 +396,9 @@ fn endless(sandbox: &Sandbox) {
 }
 
 #[test]
-fn packages_are_not_installed_for_nobody() {
+fn packages_are_not_installed_without_approval() {
     for is_gone in [false, true] {
-        let sandbox = stage(&[]);
+        let sandbox = sandbox_with_examples(&[]);
         endless(&sandbox);
         let mut client = Client::new(&sandbox);
         let call = json!({"skill": "endless", "tool": "hello"});
@@ -405,13 +408,13 @@ fn packages_are_not_installed_for_nobody() {
         let size = || fs::metadata(&log).map_or(0, |known| known.len());
         let begun = Instant::now();
         while size() == 0 {
-            assert!(begun.elapsed() < PATIENCE, "it does not begin");
+            assert!(begun.elapsed() < REPLY_TIMEOUT, "it does not begin");
             thread::sleep(Duration::from_millis(20));
         }
         if is_gone {
             drop(client.input.take());
         } else {
-            client.say(
+            client.write_line(
                 &json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
                         "params": {"requestId": id}})
                 .to_string(),
@@ -431,15 +434,15 @@ fn packages_are_not_installed_for_nobody() {
 }
 
 #[test]
-fn the_skill_that_is_followed_is_a_fence() {
-    let sandbox = stage(&["text-statistics"]);
+fn active_skill_restricts_tools() {
+    let sandbox = sandbox_with_examples(&["text-statistics"]);
     skills_with_lists(&sandbox, &[("reader", "Read"), ("counter", COUNT), ("free", "")]);
     let mut client = Client::with(&sandbox, &["../skills", "--pin", "text-statistics"], &asks());
     let by_names = json!({"skill": "text-statistics", "tool": "count_words", "arguments": words()});
     let never = json!({"action": "decline"});
     client.call("use_skill", &json!({"name": "reader"}));
     assert!(!client.tools().contains(&COUNT.to_owned()));
-    // Neither by its name nor around it; and nobody is asked.
+    // Neither by its name nor indirectly, and without a question.
     assert_eq!(code(&client.call(COUNT, &words())), "tool-not-allowed");
     assert_eq!(code(&client.call("run_skill_tool", &by_names)), "tool-not-allowed");
     assert_eq!(client.call("search_skills", &json!({"query": "x"}))["isError"], false);
@@ -452,8 +455,8 @@ fn the_skill_that_is_followed_is_a_fence() {
 }
 
 #[test]
-fn a_model_is_told_what_really_holds() {
-    let sandbox = stage(&[]);
+fn model_gets_the_effective_restrictions() {
+    let sandbox = sandbox_with_examples(&[]);
     sandbox.write(
         "skills/careful/SKILL.md",
         "---\nname: careful\ndescription: Tries it. Use in tests.\nallowed-tools: Read Bash(git log:*)\n\
@@ -467,8 +470,8 @@ fn a_model_is_told_what_really_holds() {
 }
 
 #[test]
-fn the_way_out_can_be_given_to_a_shell() {
-    let sandbox = stage(&[]);
+fn hint_is_a_valid_shell_command() {
+    let sandbox = sandbox_with_examples(&[]);
     let folder = "skills/it's $(touch made) & more";
     copy(
         &repository().join("examples/text-statistics"),
@@ -505,8 +508,8 @@ fn in_shell(command: &Command, script: &str) -> Command {
 }
 
 #[test]
-fn a_skill_that_is_meant_for_a_sub_agent_restricts_nobody() {
-    let sandbox = stage(&["text-statistics"]);
+fn forked_skill_does_not_restrict_the_main_agent() {
+    let sandbox = sandbox_with_examples(&["text-statistics"]);
     let write = |name: &str, fields: &str| {
         let text = format!("---\nname: {name}\ndescription: x\n{fields}---\nDo it.\n");
         sandbox.write(&format!("skills/{name}/SKILL.md"), text);
@@ -531,7 +534,7 @@ fn a_skill_that_is_meant_for_a_sub_agent_restricts_nobody() {
     let note = told["structuredContent"]["note"].as_str().unwrap_or_else(|| panic!("{told}"));
     assert!(note.contains("`locked` is still followed"), "{note}");
     assert_eq!(code(&client.call(COUNT, &words())), "tool-not-allowed");
-    // A person who chooses one reads the same.
+    // A user who chooses a prompt sees the same text.
     let chosen = client.ask("prompts/get", json!({"name": "chosen-apart"}));
     let messages = chosen["result"]["messages"].as_array().unwrap_or_else(|| panic!("{chosen}"));
     assert_eq!(messages.len(), 2, "{chosen}");
@@ -541,8 +544,8 @@ fn a_skill_that_is_meant_for_a_sub_agent_restricts_nobody() {
 }
 
 #[test]
-fn tools_of_a_skill_for_a_sub_agent_stay_refused_while_another_list_holds() {
-    let sandbox = stage(&["text-statistics"]);
+fn forked_skill_tools_stay_rejected_under_another_list() {
+    let sandbox = sandbox_with_examples(&["text-statistics"]);
     let place = sandbox.path("skills/text-statistics/SKILL.md");
     let text = std::fs::read_to_string(&place).unwrap();
     let text = text.replacen("---\n", "---\ncontext: fork\n", 1);
@@ -564,7 +567,7 @@ fn tools_of_a_skill_for_a_sub_agent_stay_refused_while_another_list_holds() {
     assert_eq!(code(&client.call(COUNT, &words())), "tool-not-allowed");
     let listed = client.ask("tools/list", json!({})).to_string();
     assert!(!listed.contains(COUNT), "{listed}");
-    // The way out that it tells.
+    // The hint in the message.
     client.call("use_skill", &json!({"name": "free"}));
     assert_eq!(code(&client.call(COUNT, &words())), "approval-needed");
 }

@@ -1,4 +1,4 @@
-//! A scripted model that others wrote, with a script for one test.
+//! Starts a third-party scripted model with a script for one test.
 
 use std::{
     env,
@@ -9,14 +9,14 @@ use std::{
 use serde_json::{Value, json};
 
 use super::relay::{Relay, RelayedRequests};
-use crate::{outside::service, support::Sandbox};
+use crate::{services::service, support::Sandbox};
 
 /// What the person says to the agent.
 pub(super) const PROMPT: &str = "Do as the skill says.";
 /// What the model says at the end.
 pub(super) const LAST_WORDS: &str = "All of it was done.";
 
-/// A model that makes its calls one after the other, whatever comes back.
+/// A model that makes its calls one after the other, whatever the results are.
 pub(super) struct Model {
     child: Child,
     pub(super) url: String,
@@ -51,7 +51,7 @@ impl Model {
         std::thread::spawn(move || lines.for_each(drop));
         let relay = Relay::new();
         let url = format!("http://{}", relay.address);
-        let relayed_requests = relay.lead(&address.expect("an address"), None);
+        let relayed_requests = relay.forward_to(&address.expect("an address"), None);
         Some(Self { child, url, relayed_requests })
     }
 

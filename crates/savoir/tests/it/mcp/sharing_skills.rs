@@ -1,12 +1,12 @@
-//! Skills as prompts, as files and as whole skills.
+//! Tests skills that are served as prompts, as files and as whole skills.
 
 use serde_json::{Value, json};
 
-use super::{Client, code, stage};
+use super::{Client, code, sandbox_with_examples};
 
 #[test]
 fn skills_with_inputs_are_prompts() {
-    let sandbox = stage(&["article-summary", "git-helper"]);
+    let sandbox = sandbox_with_examples(&["article-summary", "git-helper"]);
     sandbox.write(
         "skills/review/SKILL.md",
         "---\nname: review\ndescription: Reviews. Use in tests.\nargument-hint: \"[file]\"\n---\nReview $ARGUMENTS in ${CLAUDE_SKILL_DIR}.\n",
@@ -45,8 +45,8 @@ fn skills_with_inputs_are_prompts() {
 }
 
 #[test]
-fn files_are_resources_and_nothing_else_is() {
-    let sandbox = stage(&["text-statistics"]);
+fn only_files_are_resources() {
+    let sandbox = sandbox_with_examples(&["text-statistics"]);
     sandbox.write("skills/text-statistics/data/a b.bin", [0xff, 0xfe]);
     sandbox.write("secret", "secret");
     std::os::unix::fs::symlink("../../secret", sandbox.path("skills/text-statistics/link.md"))
@@ -86,7 +86,7 @@ fn files_are_resources_and_nothing_else_is() {
 
 #[test]
 fn long_lists_come_in_pages() {
-    let sandbox = stage(&[]);
+    let sandbox = sandbox_with_examples(&[]);
     for skill in 0..30 {
         let folder = format!("skills/s{skill:02}");
         let text = format!("---\nname: s{skill:02}\ndescription: x\n---\nx\n");
@@ -125,7 +125,7 @@ fn long_lists_come_in_pages() {
 
 #[test]
 fn large_files_are_listed_and_not_read() {
-    let sandbox = stage(&["text-statistics"]);
+    let sandbox = sandbox_with_examples(&["text-statistics"]);
     let most = 256 * 1024;
     for (name, size) in [("fits.txt", most), ("large.txt", most + 1), ("huge.bin", 10_000_000)] {
         sandbox.write(&format!("skills/text-statistics/{name}"), vec![b'x'; size]);
@@ -145,14 +145,14 @@ fn large_files_are_listed_and_not_read() {
 }
 
 #[test]
-fn whole_skills_are_handed_on_with_digests() {
-    let sandbox = stage(&["text-statistics"]);
+fn skills_are_served_with_digests() {
+    let sandbox = sandbox_with_examples(&["text-statistics"]);
     sandbox.write("skills/folder-name/SKILL.md", "---\nname: other-name\ndescription: x\n---\nx\n");
     sandbox.write("skills/huge/SKILL.md", "---\nname: huge\ndescription: x\n---\nx\n");
     for n in 0..512 {
         sandbox.write(&format!("skills/huge/f{n}"), "");
     }
-    let mut client = Client::silent(&sandbox, &["../skills"]);
+    let mut client = Client::start_uninitialized(&sandbox, &["../skills"]);
     let begun = client.ask(
         "initialize",
         json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}),
@@ -199,12 +199,12 @@ fn whole_skills_are_handed_on_with_digests() {
 }
 
 #[test]
-fn a_skill_that_calls_itself_by_another_name_is_found_where_the_list_says() {
-    let sandbox = stage(&[]);
+fn skill_with_another_name_is_found_by_its_listed_uri() {
+    let sandbox = sandbox_with_examples(&[]);
     let text = "---\nname: other-name\ndescription: x\n---\nx\n";
     sandbox.write("skills/folder-name/SKILL.md", text);
     sandbox.write("skills/folder-name/references/a.md", "a");
-    // It has a folder of the name that it gives itself: nobody could tell the addresses apart.
+    // It has a folder with its own name: both would have the same URI.
     sandbox.write("skills/unclear/SKILL.md", "---\nname: twice\ndescription: x\n---\nx\n");
     sandbox.write("skills/unclear/twice/SKILL.md", "inner");
     // It calls itself like a folder outside.
@@ -247,7 +247,7 @@ fn a_skill_that_calls_itself_by_another_name_is_found_where_the_list_says() {
 
 #[test]
 fn folders_can_be_looked_into() {
-    let sandbox = stage(&["text-statistics"]);
+    let sandbox = sandbox_with_examples(&["text-statistics"]);
     sandbox.write("skills/text-statistics/data/deep/a.txt", "x");
     sandbox.write("skills/text-statistics/data/b.txt", "x");
     let mut client = Client::new(&sandbox);
@@ -270,8 +270,8 @@ fn folders_can_be_looked_into() {
 }
 
 #[test]
-fn a_large_text_does_not_take_its_skill_away() {
-    let sandbox = stage(&[]);
+fn skill_with_a_large_text_is_still_listed() {
+    let sandbox = sandbox_with_examples(&[]);
     sandbox.write("skills/large/SKILL.md", "---\nname: large\ndescription: x\n---\nx\n");
     sandbox.write("skills/large/data.txt", vec![b'x'; 300 * 1024]);
     let mut client = Client::new(&sandbox);
@@ -290,7 +290,7 @@ fn a_large_text_does_not_take_its_skill_away() {
 
 #[test]
 fn only_files_that_can_be_read_are_resources_of_a_skill() {
-    let sandbox = stage(&[]);
+    let sandbox = sandbox_with_examples(&[]);
     let skill = "skills/mixed";
     sandbox.write(&format!("{skill}/SKILL.md"), "---\nname: mixed\ndescription: x\n---\nx\n");
     sandbox.write(&format!("{skill}/references/a.md"), "reference");
@@ -314,8 +314,8 @@ fn only_files_that_can_be_read_are_resources_of_a_skill() {
 }
 
 #[test]
-fn what_is_only_formally_wrong_is_served_without_its_tools() {
-    let sandbox = stage(&["text-statistics"]);
+fn invalid_skills_are_served_without_tools() {
+    let sandbox = sandbox_with_examples(&["text-statistics"]);
     let text = sandbox.read("skills/text-statistics/SKILL.md");
     let version = text.lines().find(|line| line.starts_with("version: ")).expect("a version");
     let wrong = text.replacen(version, "version: 1.0", 1);

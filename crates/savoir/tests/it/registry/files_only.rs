@@ -1,28 +1,28 @@
-//! `savoir registry conformance` where there is no program, or where nobody is let in.
+//! Tests `savoir registry conformance` against a mirror of static files and a private registry.
 
 use std::{collections::BTreeMap, fs};
 
 use serde_json::json;
 
 use super::{
-    Server,
-    real::{Town, serve},
+    MockRegistry,
+    live_registry::{LiveRegistryEnv, serve},
 };
-use crate::{live_server::House, support::Sandbox};
+use crate::{live_server::TestServer, support::Sandbox};
 
 #[test]
-fn a_mirror_is_checked_as_the_files_that_it_is() {
-    let town = Town::new();
+fn mirror_is_checked_as_static_files() {
+    let test_env = LiveRegistryEnv::new();
     for version in ["1.0.0", "1.1.0"] {
-        town.skill("greeter", version, "Greet.");
-        town.well("bob", &["publish", "greeter", "--namespace", "acme", "--yes"]);
+        test_env.skill("greeter", version, "Greet.");
+        test_env.run_ok("bob", &["publish", "greeter", "--namespace", "acme", "--yes"]);
     }
-    let (copy, files) = (town.sandbox.path("copy"), Server::start());
-    town.well("root", &["registry", "mirror", &town.url, &copy.display().to_string()]);
+    let (copy, files) = (test_env.sandbox.path("copy"), MockRegistry::start());
+    test_env.run_ok("root", &["registry", "mirror", &test_env.url, &copy.display().to_string()]);
     serve(&files, &copy, &copy);
     let check = |more: &[&str]| {
         let args = ["registry", "conformance", files.address(), "--json"];
-        town.run("root", &[&args[..], more].concat())
+        test_env.run("root", &[&args[..], more].concat())
     };
     let statuses = |report: &serde_json::Value| -> BTreeMap<String, String> {
         let all = report["checks"].as_array().expect("a list").iter();
@@ -59,11 +59,14 @@ fn a_mirror_is_checked_as_the_files_that_it_is() {
 }
 
 #[test]
-fn a_private_registry_says_so_once() {
+fn private_registry_is_reported_once() {
     let sandbox = Sandbox::new();
-    let house =
-        House::start(&sandbox, &["--rate-limit", "off", "--registry-readers", "accounts"], None);
-    let url = format!("http://{}/registry", house.address);
+    let server = TestServer::start(
+        &sandbox,
+        &["--rate-limit", "off", "--registry-readers", "accounts"],
+        None,
+    );
+    let url = format!("http://{}/registry", server.address);
     for (more, words) in [(&[][..], "needs an account"), (&["--token", "sav_x"], "this token")] {
         let args = [&["registry", "conformance", &url, "--json"], more].concat();
         let shut = sandbox.run(&args);
@@ -75,9 +78,9 @@ fn a_private_registry_says_so_once() {
     }
     // Whoever has an account sees that it is as any other.
     let account = json!({"email": "ada@example.com", "password": "secret-word"});
-    let made = house.ask("POST", "/api/v1/auth/register", "", Some(&account));
+    let made = server.ask("POST", "/api/v1/auth/register", "", Some(&account));
     assert!(made.status < 300, "{}", made.body);
-    let login = house.ask("POST", "/api/v1/auth/login", "", Some(&account)).json();
+    let login = server.ask("POST", "/api/v1/auth/login", "", Some(&account)).json();
     let token = login["token"].as_str().expect("a token");
     let only = ["--only", "discovery", "--only", "pull"];
     let args = [&["registry", "conformance", &url, "--json", "--token", token], &only[..]].concat();

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 /// What was asked.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct RecordedRequest {
     pub(super) method: String,
     pub(super) path: String,
     pub(super) query: String,
@@ -20,26 +20,26 @@ pub(super) struct Asked {
     pub(super) body: Vec<u8>,
 }
 
-impl Asked {
+impl RecordedRequest {
     pub(super) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 }
 
-type Answers = HashMap<(String, String), (u16, Vec<u8>)>;
+type PreparedResponses = HashMap<(String, String), (u16, Vec<u8>)>;
 
 #[derive(Default)]
 struct Shared {
-    answers: Mutex<Answers>,
-    seen: Mutex<Vec<Asked>>,
+    answers: Mutex<PreparedResponses>,
+    seen: Mutex<Vec<RecordedRequest>>,
 }
 
-pub(super) struct Server {
+pub(super) struct MockRegistry {
     address: String,
     shared: Arc<Shared>,
 }
 
-impl Server {
+impl MockRegistry {
     pub(super) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = format!("http://{}", listener.local_addr().expect("an address"));
@@ -80,7 +80,7 @@ impl Server {
     }
 
     /// What was asked since the last time.
-    pub(super) fn seen(&self) -> Vec<Asked> {
+    pub(super) fn seen(&self) -> Vec<RecordedRequest> {
         std::mem::take(&mut *self.shared.seen.lock().expect("questions"))
     }
 }
@@ -105,7 +105,8 @@ fn answer(mut stream: TcpStream, shared: &Shared) -> Option<()> {
     let mut words = first.split(' ');
     let (method, target) = (words.next()?.to_owned(), words.next()?);
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    let asked = Asked { method, path: path.to_owned(), query: query.to_owned(), token, body };
+    let asked =
+        RecordedRequest { method, path: path.to_owned(), query: query.to_owned(), token, body };
     let key = (asked.method.clone(), asked.path.clone());
     shared.seen.lock().ok()?.push(asked);
     let known = shared.answers.lock().ok()?.get(&key).cloned();

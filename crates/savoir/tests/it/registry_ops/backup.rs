@@ -1,3 +1,5 @@
+//! Tests `savoir registry backup` and `restore`.
+
 use std::{
     fs,
     path::Path,
@@ -12,16 +14,19 @@ use savoir_store::registry::{
 };
 use serde_json::{Value, json};
 
-use super::Shop;
-use crate::{outside::RunEnvironment, support::Sandbox};
+use super::RegistryStorage;
+use crate::{services::RunEnvironment, support::Sandbox};
 
 /// A registry with some of everything.
-async fn fill(shop: &Shop) {
-    let registry = shop.registry();
+async fn fill(registry_storage: &RegistryStorage) {
+    let registry = registry_storage.registry();
     // People have other numbers elsewhere.
-    shop.account("nobody@example.org").await;
-    let (ada, bob) = (shop.account("ada@example.org").await, shop.account("bob@example.org").await);
-    shop.publish(&ada, "acme/tool", "1.0.0", &[]).await;
+    registry_storage.account("nobody@example.org").await;
+    let (ada, bob) = (
+        registry_storage.account("ada@example.org").await,
+        registry_storage.account("bob@example.org").await,
+    );
+    registry_storage.publish(&ada, "acme/tool", "1.0.0", &[]).await;
     let acme: OwnerScope = "acme".parse().expect("it works");
     let key = NewKey {
         holding: &acme,
@@ -34,11 +39,11 @@ async fn fill(shop: &Shop) {
     registry.add_key(&ada, key).await.expect("it works");
     let signature =
         NewSignature { signer: Signer::Publisher, key_id: "k1".into(), record: "{}".into() };
-    shop.publish(&ada, "acme/tool", "1.1.0", &[signature]).await;
+    registry_storage.publish(&ada, "acme/tool", "1.1.0", &[signature]).await;
     for version in ["1.0.0", "1.1.0", "2.0.0-rc.1"] {
-        shop.publish(&bob, "other", version, &[]).await;
+        registry_storage.publish(&bob, "other", version, &[]).await;
     }
-    let bob_id = shop
+    let bob_id = registry_storage
         .database
         .accounts()
         .by_email("bob@example.org")
@@ -65,10 +70,10 @@ async fn fill(shop: &Shop) {
 }
 
 /// Everything that can be read, with people by their address.
-async fn all(shop: &Shop) -> Value {
-    let registry = shop.registry();
+async fn all(registry_storage: &RegistryStorage) -> Value {
+    let registry = registry_storage.registry();
     let mut people = serde_json::Map::new();
-    for user in shop.database.accounts().list().await.expect("it works") {
+    for user in registry_storage.database.accounts().list().await.expect("it works") {
         people.insert(user.id.to_string(), user.email.into());
     }
     let who = |id: Option<i64>| id.and_then(|id| people.get(&id.to_string()).cloned());
@@ -126,10 +131,10 @@ fn runtime() -> tokio::runtime::Runtime {
 fn with_backup() -> (Sandbox, Value) {
     let sandbox = Sandbox::new();
     let before = runtime().block_on(async {
-        let shop = Shop::open(&sandbox.path("old")).await;
-        fill(&shop).await;
-        let before = all(&shop).await;
-        shop.close().await;
+        let registry_storage = RegistryStorage::open(&sandbox.path("old")).await;
+        fill(&registry_storage).await;
+        let before = all(&registry_storage).await;
+        registry_storage.close().await;
         before
     });
     let done = sandbox.run(&["registry", "backup", "b.tar", "--data", "old", "--json"]);
@@ -141,9 +146,9 @@ fn with_backup() -> (Sandbox, Value) {
 
 fn read_all(folder: &Path) -> Value {
     runtime().block_on(async {
-        let shop = Shop::open(folder).await;
-        let found = all(&shop).await;
-        shop.close().await;
+        let registry_storage = RegistryStorage::open(folder).await;
+        let found = all(&registry_storage).await;
+        registry_storage.close().await;
         found
     })
 }
@@ -154,7 +159,7 @@ fn is_empty(folder: &Path) -> bool {
 }
 
 #[test]
-fn a_backup_gives_everything_back() {
+fn restore_returns_all_data() {
     let (sandbox, before) = with_backup();
     let done = sandbox.run(&["registry", "restore", "b.tar", "--data", "new", "--json"]);
     assert_eq!(done.code, 0, "{done}");
@@ -182,13 +187,13 @@ fn a_backup_gives_everything_back() {
 }
 
 #[test]
-fn a_restore_hands_nothing_to_who_made_an_account_before() {
+fn restore_gives_nothing_to_existing_accounts() {
     let (sandbox, before) = with_backup();
     runtime().block_on(async {
-        let shop = Shop::open(&sandbox.path("new")).await;
-        shop.account("ada@example.org").await;
-        shop.account("nobody@example.org").await;
-        shop.close().await;
+        let registry_storage = RegistryStorage::open(&sandbox.path("new")).await;
+        registry_storage.account("ada@example.org").await;
+        registry_storage.account("nobody@example.org").await;
+        registry_storage.close().await;
     });
     let restore = ["registry", "restore", "b.tar", "--data", "new", "--json"];
     let refused = sandbox.run(&restore);
@@ -205,19 +210,19 @@ fn a_restore_hands_nothing_to_who_made_an_account_before() {
 }
 
 #[test]
-fn who_was_an_administrator_and_is_none_is_told() {
+fn lost_administrators_are_reported() {
     let sandbox = Sandbox::new();
     runtime().block_on(async {
-        let shop = Shop::open(&sandbox.path("old")).await;
-        fill(&shop).await;
+        let registry_storage = RegistryStorage::open(&sandbox.path("old")).await;
+        fill(&registry_storage).await;
         for email in ["root@example.org", "ada@example.org"] {
-            shop.make_admin(email).await;
+            registry_storage.make_admin(email).await;
         }
-        shop.close().await;
-        let shop = Shop::open(&sandbox.path("new")).await;
-        shop.account("ada@example.org").await;
-        shop.make_admin("root@example.org").await;
-        shop.close().await;
+        registry_storage.close().await;
+        let registry_storage = RegistryStorage::open(&sandbox.path("new")).await;
+        registry_storage.account("ada@example.org").await;
+        registry_storage.make_admin("root@example.org").await;
+        registry_storage.close().await;
     });
     let backup = sandbox.run(&["registry", "backup", "b.tar", "--data", "old"]);
     assert_eq!(backup.code, 0, "{backup}");
@@ -235,7 +240,7 @@ fn who_was_an_administrator_and_is_none_is_told() {
 }
 
 #[test]
-fn a_backup_goes_to_another_kind_of_database_and_back() {
+fn backup_moves_between_database_kinds() {
     let Some(run_env) = RunEnvironment::new() else { return };
     let (sandbox, before) = with_backup();
     let (database, storage) = run_env.place();
@@ -339,14 +344,14 @@ fn extra(good: &[u8], place: usize) -> Vec<u8> {
 fn a_restore_that_is_killed_leaves_nothing_and_can_be_done_again() {
     let sandbox = Sandbox::new();
     let before = runtime().block_on(async {
-        let shop = Shop::open(&sandbox.path("old")).await;
-        fill(&shop).await;
-        let bob = shop.account("many@example.org").await;
+        let registry_storage = RegistryStorage::open(&sandbox.path("old")).await;
+        fill(&registry_storage).await;
+        let bob = registry_storage.account("many@example.org").await;
         for number in 0..150 {
-            shop.publish(&bob, &format!("many-{number}"), "1.0.0", &[]).await;
+            registry_storage.publish(&bob, &format!("many-{number}"), "1.0.0", &[]).await;
         }
-        let before = all(&shop).await;
-        shop.close().await;
+        let before = all(&registry_storage).await;
+        registry_storage.close().await;
         before
     });
     let done = sandbox.run(&["registry", "backup", "b.tar", "--data", "old"]);

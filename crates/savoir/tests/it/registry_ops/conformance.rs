@@ -1,3 +1,5 @@
+//! Tests that every conformance check can fail.
+
 use std::{
     collections::BTreeSet,
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -120,7 +122,7 @@ fn every_check_can_fail() {
 }
 
 #[test]
-fn what_is_asked_for_is_checked() {
+fn only_requested_checks_run() {
     let sandbox = Sandbox::new();
     let listed = sandbox.run(&["registry", "conformance", "--list", "--only", "search"]);
     assert_eq!(listed.code, 0, "{listed}");

@@ -1,4 +1,5 @@
-//! A real registry behind a proxy that breaks one promise: the check of that promise must see it.
+//! Tests the conformance checks: a proxy adds one defect to a real registry, and the check must
+//! find it.
 
 use std::{
     io::{BufReader, Read as _, Write as _},
@@ -8,10 +9,10 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{cluster::register, live_server::House, support::Sandbox};
+use crate::{cluster::register, live_server::TestServer, support::Sandbox};
 
 /// An answer on its way, and what was asked.
-struct Passing {
+struct ProxiedResponse {
     method: String,
     path: String,
     status: u16,
@@ -20,7 +21,7 @@ struct Passing {
     body: Vec<u8>,
 }
 
-impl Passing {
+impl ProxiedResponse {
     fn set(&mut self, name: &str, value: &str) {
         self.headers.retain(|(known, _)| known != name);
         self.headers.push((name.to_owned(), value.to_owned()));
@@ -35,32 +36,37 @@ impl Passing {
     }
 }
 
-type Break = fn(&mut Passing);
+type Defect = fn(&mut ProxiedResponse);
 
 /// A broken promise, the group that is run, and the checks that must fail.
-const DEFECTS: &[(&str, Break, &str, &[&str])] = &[
-    ("other bytes", other_bytes, "pull", &["pull/artifact-digest", "pull/skill-md"]),
-    ("no tags", no_tags, "pull", &["pull/index-etag", "pull/artifact-etag", "pull/download"]),
-    ("no caching", no_caching, "pull", &["pull/index-caching", "pull/artifact-immutable"]),
+const DEFECTS: &[(&str, Defect, &str, &[&str])] = &[
+    ("other bytes", change_bytes, "pull", &["pull/artifact-digest", "pull/skill-md"]),
+    ("no tags", drop_etags, "pull", &["pull/index-etag", "pull/artifact-etag", "pull/download"]),
+    ("no caching", disable_caching, "pull", &["pull/index-caching", "pull/artifact-immutable"]),
     (
         "whole instead of parts",
-        whole,
+        ignore_ranges,
         "pull",
         &["pull/artifact-range", "pull/artifact-range-outside"],
     ),
-    ("another version", version, "pull", &["pull/download", "pull/download-range"]),
-    ("lost lines", lost_lines, "pull", &["pull/detail", "pull/closure"]),
+    ("another version", wrong_version_header, "pull", &["pull/download", "pull/download-range"]),
+    ("lost lines", change_versions, "pull", &["pull/detail", "pull/closure"]),
     (
         "lists without what was published",
-        lost,
+        empty_skill_list,
         "discovery",
         &["discovery/listed", "discovery/filter-tag"],
     ),
-    ("a cursor that stands still", stuck, "discovery", &["discovery/cursor"]),
-    ("searches find nothing", blind, "search", &["search/exact", "search/body", "search/typo"]),
+    ("a cursor that stands still", endless_pagination, "discovery", &["discovery/cursor"]),
+    (
+        "searches find nothing",
+        empty_search_results,
+        "search",
+        &["search/exact", "search/body", "search/typo"],
+    ),
     (
         "everything is taken",
-        takes,
+        accept_every_post,
         "publish",
         &[
             "publish/same-bytes",
@@ -72,85 +78,85 @@ const DEFECTS: &[(&str, Break, &str, &[&str])] = &[
     ),
     (
         "everything is taken in a race",
-        takes,
+        accept_every_post,
         "immutability",
         &["immutability/race", "immutability/race-forms"],
     ),
     (
         "errors of another shape",
-        shapeless,
+        wrong_error_format,
         "errors",
         &["errors/not-found", "errors/json", "errors/artifact"],
     ),
 ];
 
-fn other_bytes(passing: &mut Passing) {
-    if passing.path.contains("/artifacts/") || passing.path.ends_with("SKILL.md") {
-        passing.body.iter_mut().rev().take(1).for_each(|last| *last ^= 1);
+fn change_bytes(response: &mut ProxiedResponse) {
+    if response.path.contains("/artifacts/") || response.path.ends_with("SKILL.md") {
+        response.body.iter_mut().rev().take(1).for_each(|last| *last ^= 1);
     }
 }
 
-fn no_tags(passing: &mut Passing) {
-    passing.headers.retain(|(name, _)| name != "etag");
+fn drop_etags(response: &mut ProxiedResponse) {
+    response.headers.retain(|(name, _)| name != "etag");
 }
 
-fn no_caching(passing: &mut Passing) {
-    passing.set("cache-control", "no-store");
+fn disable_caching(response: &mut ProxiedResponse) {
+    response.set("cache-control", "no-store");
 }
 
-fn whole(passing: &mut Passing) {
-    if [206, 416].contains(&passing.status) {
-        passing.status = 200;
+fn ignore_ranges(response: &mut ProxiedResponse) {
+    if [206, 416].contains(&response.status) {
+        response.status = 200;
     }
 }
 
-fn version(passing: &mut Passing) {
-    if passing.path.contains("/download") {
-        passing.set("x-skill-version", "2.0.0-rc.1");
+fn wrong_version_header(response: &mut ProxiedResponse) {
+    if response.path.contains("/download") {
+        response.set("x-skill-version", "2.0.0-rc.1");
     }
 }
 
-fn lost_lines(passing: &mut Passing) {
-    if passing.path.contains("/closure") {
-        passing.body.clear();
+fn change_versions(response: &mut ProxiedResponse) {
+    if response.path.contains("/closure") {
+        response.body.clear();
     }
-    if passing.path.contains("/api/v1/skills/") {
-        passing.replace("\"version\":\"1.0.0\"", "\"version\":\"0.9.0\"");
-    }
-}
-
-fn lost(passing: &mut Passing) {
-    if passing.method == "GET" && passing.path.starts_with("/registry/api/v1/skills?") {
-        passing.body = br#"{"items":[],"next_cursor":null}"#.to_vec();
+    if response.path.contains("/api/v1/skills/") {
+        response.replace("\"version\":\"1.0.0\"", "\"version\":\"0.9.0\"");
     }
 }
 
-fn stuck(passing: &mut Passing) {
-    if passing.path.starts_with("/registry/api/v1/skills?") {
-        passing.replace("\"next_cursor\":null", "\"next_cursor\":\"again\"");
+fn empty_skill_list(response: &mut ProxiedResponse) {
+    if response.method == "GET" && response.path.starts_with("/registry/api/v1/skills?") {
+        response.body = br#"{"items":[],"next_cursor":null}"#.to_vec();
     }
 }
 
-fn blind(passing: &mut Passing) {
-    if passing.path.contains("/search") {
-        passing.body = br#"{"query":"","items":[],"total":0}"#.to_vec();
+fn endless_pagination(response: &mut ProxiedResponse) {
+    if response.path.starts_with("/registry/api/v1/skills?") {
+        response.replace("\"next_cursor\":null", "\"next_cursor\":\"again\"");
     }
 }
 
-fn takes(passing: &mut Passing) {
-    if passing.method == "POST" {
-        passing.status = 201;
+fn empty_search_results(response: &mut ProxiedResponse) {
+    if response.path.contains("/search") {
+        response.body = br#"{"query":"","items":[],"total":0}"#.to_vec();
     }
 }
 
-fn shapeless(passing: &mut Passing) {
-    if passing.status >= 400 {
-        passing.body = br#"{"detail":"no"}"#.to_vec();
+fn accept_every_post(response: &mut ProxiedResponse) {
+    if response.method == "POST" {
+        response.status = 201;
+    }
+}
+
+fn wrong_error_format(response: &mut ProxiedResponse) {
+    if response.status >= 400 {
+        response.body = br#"{"detail":"no"}"#.to_vec();
     }
 }
 
 /// Puts a proxy before a server; gives the address of the registry there.
-fn proxy(server: &str, defect: Break) -> String {
+fn proxy(server: &str, defect: Defect) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
     let server = server.to_owned();
@@ -192,7 +198,7 @@ fn length(headers: &[(String, String)]) -> Option<u64> {
     headers.iter().find(|(name, _)| name == "content-length")?.1.parse().ok()
 }
 
-fn pass(stream: TcpStream, server: &str, defect: Break) -> Option<()> {
+fn pass(stream: TcpStream, server: &str, defect: Defect) -> Option<()> {
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     let (first, headers) = head(&mut reader)?;
     let mut body = Vec::new();
@@ -209,10 +215,10 @@ fn pass(stream: TcpStream, server: &str, defect: Break) -> Option<()> {
     let _ = answer.read_to_end(&mut body);
     let status = first.split(' ').nth(1)?.parse().ok()?;
     let is_head = method == "HEAD";
-    let mut passing = Passing { method, path, status, headers, body };
-    defect(&mut passing);
-    let first = format!("HTTP/1.1 {} So", passing.status);
-    let mut bytes = written(&first, &passing.headers, &passing.body);
+    let mut response = ProxiedResponse { method, path, status, headers, body };
+    defect(&mut response);
+    let first = format!("HTTP/1.1 {} So", response.status);
+    let mut bytes = written(&first, &response.headers, &response.body);
     if is_head && let Some(size) = size {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         bytes = text.replace("content-length: 0", &format!("content-length: {size}")).into_bytes();
@@ -230,12 +236,12 @@ fn failed(report: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn a_broken_promise_is_seen() {
+fn every_defect_is_found() {
     let sandbox = Sandbox::new();
-    let house = House::start(&sandbox, &["--rate-limit", "off"], None);
-    let token = register(&house, "ada@example.com");
+    let server = TestServer::start(&sandbox, &["--rate-limit", "off"], None);
+    let token = register(&server, "ada@example.com");
     for (what, defect, group, expected) in DEFECTS {
-        let url = proxy(&house.address, *defect);
+        let url = proxy(&server.address, *defect);
         let args = ["registry", "conformance", &url, "--token", &token, "--only", group, "--json"];
         let done = sandbox.run(&args);
         let report = done.json();
@@ -245,7 +251,8 @@ fn a_broken_promise_is_seen() {
         }
     }
     // Nothing is seen where nothing is broken.
-    let url = proxy(&house.address, |passing| assert!(!passing.is_index() || passing.status < 500));
+    let url =
+        proxy(&server.address, |response| assert!(!response.is_index() || response.status < 500));
     for group in ["discovery", "search"] {
         let args = ["registry", "conformance", &url, "--token", &token, "--only", group, "--json"];
         let done = sandbox.run(&args);

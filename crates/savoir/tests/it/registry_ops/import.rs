@@ -1,10 +1,12 @@
+//! Tests `savoir registry import`.
+
 use std::fs;
 
 use savoir_package::archive;
 use savoir_skill::digest::sha256_hex;
 use serde_json::{Value, json};
 
-use super::{Shop, skill_md, tree};
+use super::{RegistryStorage, skill_md, tree};
 use crate::support::Sandbox;
 
 fn runtime() -> tokio::runtime::Runtime {
@@ -35,10 +37,13 @@ fn index(sandbox: &Sandbox, name: &str, lines: &[Value]) {
 /// The index lines that a registry has now.
 fn lines(sandbox: &Sandbox, name: &str) -> Vec<Value> {
     runtime().block_on(async {
-        let shop = Shop::open(&sandbox.path("data")).await;
-        let found =
-            shop.registry().index(&name.parse().expect("it works")).await.expect("it works");
-        shop.close().await;
+        let registry_storage = RegistryStorage::open(&sandbox.path("data")).await;
+        let found = registry_storage
+            .registry()
+            .index(&name.parse().expect("it works"))
+            .await
+            .expect("it works");
+        registry_storage.close().await;
         let text = found.map(|index| index.text).unwrap_or_default();
         text.lines().map(|line| serde_json::from_str(line).expect("it works")).collect()
     })
@@ -54,7 +59,7 @@ fn counts(done: &Value) -> (u64, u64, usize) {
 }
 
 #[test]
-fn a_mirror_is_kept_as_it_is_and_its_tiers_are_not_believed() {
+fn mirror_is_imported_unchanged_without_its_tiers() {
     let sandbox = Sandbox::new();
     let mut yanked = mirror(&sandbox, "acme/tool", "1.0.0", "Old.");
     yanked["yanked"] = true.into();
@@ -79,8 +84,8 @@ fn a_mirror_is_kept_as_it_is_and_its_tiers_are_not_believed() {
     assert!(!all.contains("verified"), "{all}");
     assert!(all.contains("2026-01-02T03:04:05"), "{all}");
     runtime().block_on(async {
-        let shop = Shop::open(&sandbox.path("data")).await;
-        let found = shop
+        let registry_storage = RegistryStorage::open(&sandbox.path("data")).await;
+        let found = registry_storage
             .registry()
             .package(&"acme/tool".parse().expect("it works"))
             .await
@@ -89,7 +94,7 @@ fn a_mirror_is_kept_as_it_is_and_its_tiers_are_not_believed() {
         let yanked: Vec<_> =
             found.versions.iter().map(|one| (one.version.to_string(), one.yanked)).collect();
         assert_eq!(yanked, [("1.1.0".to_owned(), false), ("1.0.0".to_owned(), true)]);
-        shop.close().await;
+        registry_storage.close().await;
     });
 
     // Again: nothing to do. Then one version more, and one that was yanked meanwhile.
@@ -114,7 +119,7 @@ fn a_mirror_is_kept_as_it_is_and_its_tiers_are_not_believed() {
 }
 
 #[test]
-fn numbers_that_were_taken_down_stay_taken() {
+fn removed_version_numbers_stay_reserved() {
     let sandbox = Sandbox::new();
     let gone = |name: &str, version: &str| {
         json!({
@@ -156,7 +161,7 @@ fn numbers_that_were_taken_down_stay_taken() {
 }
 
 #[test]
-fn a_mirror_that_lies_is_refused_where_it_lies() {
+fn inconsistent_mirror_is_rejected() {
     let sandbox = Sandbox::new();
     let good = mirror(&sandbox, "good", "1.0.0", "Good.");
     index(&sandbox, "good", std::slice::from_ref(&good));
@@ -193,7 +198,7 @@ fn a_mirror_that_lies_is_refused_where_it_lies() {
 }
 
 #[test]
-fn folders_and_zips_are_packed_and_what_is_bad_is_told() {
+fn folders_and_zips_are_packed_and_errors_reported() {
     let sandbox = Sandbox::new();
     sandbox.write("skills/one/SKILL.md", skill_md("one", "1.0.0", "One."));
     sandbox.write("skills/one/notes.md", "Notes.\n");
@@ -211,9 +216,9 @@ fn folders_and_zips_are_packed_and_what_is_bad_is_told() {
     let who = sandbox.run(&["admin", "list", "--data", "data"]);
     assert_eq!(who.code, 0, "{who}");
     runtime().block_on(async {
-        let shop = Shop::open(&sandbox.path("data")).await;
-        shop.account("ada@example.org").await;
-        shop.close().await;
+        let registry_storage = RegistryStorage::open(&sandbox.path("data")).await;
+        registry_storage.account("ada@example.org").await;
+        registry_storage.close().await;
     });
     let args = ["skills", "--namespace", "acme", "--owner", "Ada@example.org", "--json"];
     let done = import(&sandbox, &args);
@@ -241,8 +246,8 @@ fn folders_and_zips_are_packed_and_what_is_bad_is_told() {
     let again = import(&sandbox, &args);
     assert_eq!((again.code, counts(&again.json())), (1, (0, 3, 5)), "{again}");
     runtime().block_on(async {
-        let shop = Shop::open(&sandbox.path("data")).await;
-        let registry = shop.registry();
+        let registry_storage = RegistryStorage::open(&sandbox.path("data")).await;
+        let registry = registry_storage.registry();
         let members = registry.members(&"acme".parse().expect("it works")).await.expect("it works");
         assert_eq!(members.len(), 1);
         let tool = registry
@@ -255,7 +260,7 @@ fn folders_and_zips_are_packed_and_what_is_bad_is_told() {
         assert_eq!((folder.as_deref(), tree.files().len()), (Some("one"), 2));
         assert_eq!((tool.integrity, tool.facts.files.len()), (tree.integrity(), 2));
         assert_eq!(tool.facts.tags, ["web"]);
-        shop.close().await;
+        registry_storage.close().await;
     });
     let text = import(&sandbox, &["skills", "--namespace", "acme"]);
     assert!(text.stdout.contains("refused skills/broken/SKILL.md:1: "), "{text}");

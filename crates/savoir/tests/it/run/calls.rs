@@ -1,11 +1,11 @@
-//! Invalid calls: each has a stable error code, an exit code and a hint.
+//! Tests invalid calls: each has a stable error code, an exit code and a hint.
 
-use super::Stage;
+use super::RunTestEnv;
 
 const ROWS: &str = "| query | string | yes | What |\n| limit | integer | no | How many |\n| deep | boolean | no | All |";
 
-fn stage() -> Stage {
-    Stage::with_commands(
+fn test_env() -> RunTestEnv {
+    RunTestEnv::with_commands(
         "read_only: true\n",
         &[
             ("search", ROWS, "echo {{query}} {{limit}} {{deep:--deep}}"),
@@ -16,7 +16,7 @@ fn stage() -> Stage {
 
 #[test]
 fn parameters_that_do_not_fit() {
-    let stage = stage();
+    let test_env = test_env();
     let cases: [(&[&str], &str, &[&str]); 9] = [
         (&[], "missing-parameter", &["Missing required parameter 'query' for tool 'search'"]),
         (
@@ -49,66 +49,69 @@ fn parameters_that_do_not_fit() {
         (&["--params-json", "[1]"], "invalid-json", &["--params-json"]),
     ];
     for (options, code, parts) in cases {
-        let run = stage.run("demo/search", options);
+        let run = test_env.run("demo/search", options);
         run.fails(2, code);
-        run.says(parts);
+        run.assert_error_contains(parts);
     }
-    assert_eq!(stage.records().len(), 0, "nothing was run or refused");
-    let skill = stage.skill("demo/search");
+    assert_eq!(test_env.records().len(), 0, "nothing was run or refused");
+    let skill = test_env.skill("demo/search");
     for options in [["--param", "query"], ["--param", "=x"], ["--params-json", "{}"]] {
         // The last one conflicts with the first; clap says so.
-        let run = stage.savoir(&["run", &skill, "--param", "query=x", options[0], options[1]]);
+        let run = test_env.savoir(&["run", &skill, "--param", "query=x", options[0], options[1]]);
         assert_eq!(run.code, 2, "{run}");
     }
-    let fine = stage
+    let fine = test_env
         .run("demo/search", &["--params-json", r#"{"query": "a b", "limit": -3, "deep": true}"#]);
     assert_eq!(fine.succeeds()["output"], "a b -3 --deep");
 }
 
 #[test]
 fn targets_that_are_not_there() {
-    let stage = stage();
-    let run = stage.run("demo/serch", &[]);
+    let test_env = test_env();
+    let run = test_env.run("demo/serch", &[]);
     run.fails(2, "unknown-tool");
-    run.says(&["Unknown tool 'serch', did you mean 'search'?", "its tools: search, other"]);
-    let run = stage.run("demo", &[]);
+    run.assert_error_contains(&[
+        "Unknown tool 'serch', did you mean 'search'?",
+        "its tools: search, other",
+    ]);
+    let run = test_env.run("demo", &[]);
     run.fails(2, "tool-not-named");
-    run.says(&["demo has several tools: search, other", "name one: savoir run"]);
-    let run = stage.run("nowhere/search", &[]);
+    run.assert_error_contains(&["demo has several tools: search, other", "name one: savoir run"]);
+    let run = test_env.run("nowhere/search", &[]);
     run.fails(2, "no-skill");
-    run.says(&["there is no skill at", "write SKILL/TOOL"]);
+    run.assert_error_contains(&["there is no skill at", "write SKILL/TOOL"]);
 
-    stage.write("skills/broken/SKILL.md", "---\nname: [\n---\n\n### x\n");
-    let run = stage.run("broken/x", &[]);
+    test_env.write("skills/broken/SKILL.md", "---\nname: [\n---\n\n### x\n");
+    let run = test_env.run("broken/x", &[]);
     run.fails(1, "skill-invalid");
-    run.says(&["SKILL.md:", "savoir check"]);
-    stage.write("skills/bytes/SKILL.md", b"---\nname: \xff\n---\n");
-    stage.run("bytes", &[]).fails(2, "skill-unreadable");
+    run.assert_error_contains(&["SKILL.md:", "savoir check"]);
+    test_env.write("skills/bytes/SKILL.md", b"---\nname: \xff\n---\n");
+    test_env.run("bytes", &[]).fails(2, "skill-unreadable");
     // Names with odd bytes and endless names are only names.
-    stage.run(&format!("{}/x", "a".repeat(5000)), &[]).fails(2, "no-skill");
-    stage.run("demo/../../etc/passwd", &[]).envelope();
-    stage.run("demo/search\u{1b}[2J", &[]).fails(2, "unknown-tool");
-    // Without JSON the same is told to people, and no terminal acts on it.
-    let run = stage.savoir(&["run", &stage.skill("demo/\u{1b}[2J")]);
+    test_env.run(&format!("{}/x", "a".repeat(5000)), &[]).fails(2, "no-skill");
+    test_env.run("demo/../../etc/passwd", &[]).envelope();
+    test_env.run("demo/search\u{1b}[2J", &[]).fails(2, "unknown-tool");
+    // Without JSON the same text is printed, with escapes removed.
+    let run = test_env.savoir(&["run", &test_env.skill("demo/\u{1b}[2J")]);
     assert_eq!((run.code, run.stderr.contains('\u{1b}')), (2, false), "{run}");
     assert_eq!(run.stdout, "");
 }
 
 #[test]
 fn skills_are_found_by_name() {
-    let stage = stage();
-    crate::support::copy(&stage.path("skills/demo"), &stage.path(".savoir/data/skills/demo"));
-    let run = stage.savoir(&["run", "demo/other", "--json"]);
+    let test_env = test_env();
+    crate::support::copy(&test_env.path("skills/demo"), &test_env.path(".savoir/data/skills/demo"));
+    let run = test_env.savoir(&["run", "demo/other", "--json"]);
     // It is another place, so the approval of the first does not count.
     assert_eq!((run.code, &run.json()["code"]), (3, &"not-approved".into()), "{run}");
-    let all = stage.savoir(&["tools", &stage.skill("demo"), "--json"]);
+    let all = test_env.savoir(&["tools", &test_env.skill("demo"), "--json"]);
     assert_eq!(all.code, 0, "{all}");
     assert!(all.stdout.contains("search") && all.stdout.contains("other"), "{all}");
 }
 
 #[test]
 fn programs_that_cannot_run() {
-    let stage = Stage::with_commands(
+    let test_env = RunTestEnv::with_commands(
         "",
         &[
             ("gone", "", "no-such-program-here x"),
@@ -118,11 +121,14 @@ fn programs_that_cannot_run() {
             ("folder", "", "./scripts"),
         ],
     );
-    stage.script("outside.sh", "#!/bin/bash\necho out\n");
-    stage.script("skills/demo/scripts/odd.sh", "#!/no/such/interpreter\n");
-    std::os::unix::fs::symlink(stage.path("outside.sh"), stage.path("skills/demo/scripts/away.sh"))
-        .expect("a link");
-    stage.approve("demo");
+    test_env.script("outside.sh", "#!/bin/bash\necho out\n");
+    test_env.script("skills/demo/scripts/odd.sh", "#!/no/such/interpreter\n");
+    std::os::unix::fs::symlink(
+        test_env.path("outside.sh"),
+        test_env.path("skills/demo/scripts/away.sh"),
+    )
+    .expect("a link");
+    test_env.approve("demo");
     for (tool, code, part) in [
         ("gone", "program-not-found", "program 'no-such-program-here' was not found"),
         ("lost", "program-not-found", "none.sh"),
@@ -130,25 +136,25 @@ fn programs_that_cannot_run() {
         ("odd", "program-not-runnable", "/no/such/interpreter"),
         ("folder", "program-not-executable", "scripts"),
     ] {
-        let run = stage.run(&format!("demo/{tool}"), &[]);
+        let run = test_env.run(&format!("demo/{tool}"), &[]);
         run.fails(1, code);
-        run.says(&[part]);
+        run.assert_error_contains(&[part]);
     }
 }
 
 #[test]
-fn scripts_take_words() {
-    let stage = Stage::new();
-    stage.write(
+fn scripts_accept_arguments() {
+    let test_env = RunTestEnv::new();
+    test_env.write(
         "skills/notes/SKILL.md",
         "---\nname: notes\ndescription: Keeps notes. Use when noting.\n---\n\n# Notes\n\nRun scripts/say.sh.\n",
     );
-    stage.script("skills/notes/scripts/say.sh", "#!/bin/bash\nprintf '<%s>' \"$@\"\n");
-    stage.approve("notes");
-    let run = stage.run("notes/scripts/say.sh", &["--", "a b", "--flag", "$(id)", ""]);
+    test_env.script("skills/notes/scripts/say.sh", "#!/bin/bash\nprintf '<%s>' \"$@\"\n");
+    test_env.approve("notes");
+    let run = test_env.run("notes/scripts/say.sh", &["--", "a b", "--flag", "$(id)", ""]);
     assert_eq!(run.succeeds()["output"], "<a b><--flag><$(id)><>");
-    stage.run("notes/scripts/none.sh", &[]).fails(2, "unknown-tool");
-    let run = stage.run("notes/../outside.sh", &[]);
-    stage.script("outside.sh", "#!/bin/bash\n");
+    test_env.run("notes/scripts/none.sh", &[]).fails(2, "unknown-tool");
+    let run = test_env.run("notes/../outside.sh", &[]);
+    test_env.script("outside.sh", "#!/bin/bash\n");
     assert_ne!(run.0.code, 0, "{}", run.0);
 }

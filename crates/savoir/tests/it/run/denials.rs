@@ -1,33 +1,33 @@
-//! What a run is denied: how it is told to people and programs, what is offered, and what never is.
+//! Tests denied access: how it is reported, what the user can allow, and what is never offered.
 
-use super::{Stage, Transcript, server::Server};
+use super::{RunTestEnv, Transcript, server::Server};
 use crate::support::terminal;
 
 /// A skill of the base format with one shell script, approved.
-fn with_script(script: &str) -> Stage {
-    let stage = Stage::new();
+fn with_script(script: &str) -> RunTestEnv {
+    let test_env = RunTestEnv::new();
     let text = "---\nname: tools\ndescription: Does things. Use in tests.\n---\n\nRun it.\n";
-    stage.write("skills/tools/SKILL.md", text);
-    stage.write("skills/tools/scripts/a.sh", script);
-    stage.approve("tools");
-    stage
+    test_env.write("skills/tools/SKILL.md", text);
+    test_env.write("skills/tools/scripts/a.sh", script);
+    test_env.approve("tools");
+    test_env
 }
 
-fn run(stage: &Stage, options: &[&str]) -> Transcript {
-    stage.savoir(&[&["run", &stage.skill("tools/scripts/a.sh")], options].concat())
+fn run(test_env: &RunTestEnv, options: &[&str]) -> Transcript {
+    test_env.savoir(&[&["run", &test_env.skill("tools/scripts/a.sh")], options].concat())
 }
 
-/// The same by somebody who sits before a terminal and answers each question.
-fn typed(stage: &Stage, answers: &[&str]) -> Transcript {
+/// The same on a terminal, with an answer to each question.
+fn typed(test_env: &RunTestEnv, answers: &[&str]) -> Transcript {
     let steps: Vec<_> = answers.iter().map(|answer| ("run it again? ", *answer)).collect();
-    let command = stage.command(&["run", &stage.skill("tools/scripts/a.sh")]);
+    let command = test_env.command(&["run", &test_env.skill("tools/scripts/a.sh")]);
     terminal::run_in_steps(command, &steps)
 }
 
 #[test]
-fn programs_are_told_what_was_denied() {
-    let stage = with_script("set -e\necho x > out.txt\n");
-    let failed = run(&stage, &["--json"]);
+fn denials_are_in_the_json() {
+    let test_env = with_script("set -e\necho x > out.txt\n");
+    let failed = run(&test_env, &["--json"]);
     let denied = &failed.json()["denied"];
     assert_eq!(denied[0]["what"], "writing out.txt in this folder", "{failed}");
     assert_eq!(denied[0]["allow"], "--allow-write .", "{failed}");
@@ -36,55 +36,56 @@ fn programs_are_told_what_was_denied() {
 #[test]
 fn a_denied_host_is_named_although_the_tool_does_not_mind() {
     let server = Server::answering("fine");
-    let stage = with_script(&format!("curl -sS http://localhost:{}/\nexit 0\n", server.port));
+    let test_env = with_script(&format!("curl -sS http://localhost:{}/\nexit 0\n", server.port));
     if !super::has_program("curl") {
         return;
     }
-    let fine = run(&stage, &[]);
+    let fine = run(&test_env, &[]);
     assert_eq!(fine.code, 0, "{fine}");
     assert!(fine.stderr.contains("the sandbox denied connecting to localhost"), "{fine}");
     assert!(fine.stderr.contains("to allow it: savoir approve "), "{fine}");
 }
 
 #[test]
-fn always_keeps_only_what_the_question_named() {
-    let stage = with_script("set -e\necho x > out.txt\n");
+fn always_stores_only_the_shown_permissions() {
+    let test_env = with_script("set -e\necho x > out.txt\n");
     // The skill is approved, so this adds one right to an approval.
-    let run = typed(&stage, &["a\n"]);
-    assert_eq!((run.code, stage.sandbox.read("work/out.txt").as_str()), (0, "x\n"), "{run}");
-    assert_eq!(super::denials::run(&stage, &[]).code, 0);
+    let run = typed(&test_env, &["a\n"]);
+    assert_eq!((run.code, test_env.sandbox.read("work/out.txt").as_str()), (0, "x\n"), "{run}");
+    assert_eq!(super::denials::run(&test_env, &[]).code, 0);
 
-    let stage = with_script("set -e\nmkdir -p ../one\necho x > ../one/out.txt\necho x > out.txt\n");
-    stage.write("one/there", "");
-    // The first answer holds once, so that the second cannot be kept for both.
-    let run = typed(&stage, &["o\n", "o\n", "o\n"]);
+    let test_env =
+        with_script("set -e\nmkdir -p ../one\necho x > ../one/out.txt\necho x > out.txt\n");
+    test_env.write("one/there", "");
+    // The first answer applies once, so the second one is not stored for both.
+    let run = typed(&test_env, &["o\n", "o\n", "o\n"]);
     assert_eq!(run.code, 0, "{run}");
     assert_eq!(run.stderr.matches("[a]lways").count(), 1, "{run}");
-    assert_ne!(super::denials::run(&stage, &[]).code, 0, "nothing is kept");
+    assert_ne!(super::denials::run(&test_env, &[]).code, 0, "nothing is kept");
 }
 
 #[test]
-fn what_others_run_is_never_offered() {
-    let stage = with_script("set -e\necho evil > .husky/pre-commit\n");
-    stage.write("work/.husky/pre-commit", "mine\n");
-    let skill = stage.skill("tools");
-    let approved = stage.savoir(&["approve", &skill, "--yes", "--allow-write", "."]);
+fn executable_paths_of_others_are_never_offered() {
+    let test_env = with_script("set -e\necho evil > .husky/pre-commit\n");
+    test_env.write("work/.husky/pre-commit", "mine\n");
+    let skill = test_env.skill("tools");
+    let approved = test_env.savoir(&["approve", &skill, "--yes", "--allow-write", "."]);
     assert_eq!(approved.code, 0, "{approved}");
-    let run = typed(&stage, &["o\n", "o\n"]);
+    let run = typed(&test_env, &["o\n", "o\n"]);
     assert_ne!(run.code, 0, "{run}");
     assert!(!run.stderr.contains("[o]nce"), "{run}");
     assert!(run.stderr.contains("which other programs run or obey"), "{run}");
-    assert_eq!(stage.sandbox.read("work/.husky/pre-commit"), "mine\n");
+    assert_eq!(test_env.sandbox.read("work/.husky/pre-commit"), "mine\n");
 }
 
 #[test]
 fn settings_of_git_are_named_without_an_option() {
-    let stage = with_script("set -e\ngit config user.name Somebody\n");
-    stage.repository();
-    let skill = stage.skill("tools");
-    let approved = stage.savoir(&["approve", &skill, "--yes", "--allow", "git"]);
+    let test_env = with_script("set -e\ngit config user.name Somebody\n");
+    test_env.repository();
+    let skill = test_env.skill("tools");
+    let approved = test_env.savoir(&["approve", &skill, "--yes", "--allow", "git"]);
     assert_eq!(approved.code, 0, "{approved}");
-    let run = run(&stage, &[]);
+    let run = run(&test_env, &[]);
     assert_ne!(run.code, 0, "{run}");
     assert!(run.stderr.contains("no skill may write there"), "{run}");
     assert!(!run.stderr.contains("--allow-write .git"), "{run}");
@@ -92,42 +93,42 @@ fn settings_of_git_are_named_without_an_option() {
 
 #[test]
 fn a_folder_called_like_the_home_is_not_the_home() {
-    let stage = with_script("set -e\necho x > ./~/notes\n");
-    stage.write("work/~/old", "");
-    stage.write("home/.ssh/id_ed25519", "private");
-    let run = typed(&stage, &["o\n"]);
+    let test_env = with_script("set -e\necho x > ./~/notes\n");
+    test_env.write("work/~/old", "");
+    test_env.write("home/.ssh/id_ed25519", "private");
+    let run = typed(&test_env, &["o\n"]);
     assert!(run.stderr.contains("./~"), "{run}");
-    assert_eq!((run.code, stage.sandbox.read("work/~/notes").as_str()), (0, "x\n"), "{run}");
+    assert_eq!((run.code, test_env.sandbox.read("work/~/notes").as_str()), (0, "x\n"), "{run}");
 }
 
 #[test]
-fn skills_do_not_open_for_themselves_what_others_run() {
+fn skills_cannot_declare_access_to_programs_of_others() {
     for scope in ["./.husky/**", "./mise.toml", "./sub/.git/hooks/**", "./sub/.vscode/**"] {
-        let stage = Stage::new();
-        stage.probe("probe", &[&format!("filesystem:write:{scope}")], "");
-        stage.approve("probe");
-        let run = stage.run("probe", &["--param", "code=result = 1"]);
+        let test_env = RunTestEnv::new();
+        test_env.probe("probe", &[&format!("filesystem:write:{scope}")], "");
+        test_env.approve("probe");
+        let run = test_env.run("probe", &["--param", "code=result = 1"]);
         assert_eq!(run.0.code, 3, "{scope}: {}", run.0);
-        run.says(&["other programs run or obey"]);
+        run.assert_error_contains(&["other programs run or obey"]);
     }
 }
 
 #[test]
 fn the_whole_home_is_not_granted_by_its_name() {
     for scope in ["filesystem:write:~/**", "filesystem:write:~"] {
-        let stage = Stage::new();
-        stage.probe("probe", &[scope], "");
-        let run = stage.run("probe", &["--param", "code=result = 1"]);
+        let test_env = RunTestEnv::new();
+        test_env.probe("probe", &[scope], "");
+        let run = test_env.run("probe", &["--param", "code=result = 1"]);
         assert_eq!(run.0.code, 3, "{scope}: {}", run.0);
-        run.says(&["it means every file"]);
+        run.assert_error_contains(&["it means every file"]);
     }
 }
 
 #[test]
 fn links_and_dots_lead_to_nothing_new() {
-    let stage = Stage::with_probe(&["filesystem:write:./out.txt"]);
-    stage.write("work/notes.txt", "mine");
-    let work = stage.path("work").canonicalize().expect("a folder");
+    let test_env = RunTestEnv::with_probe(&["filesystem:write:./out.txt"]);
+    test_env.write("work/notes.txt", "mine");
+    let work = test_env.path("work").canonicalize().expect("a folder");
     let (name, work) = (work.file_name().expect("a name").to_owned(), work.display());
     let code = format!(
         "import os\nos.symlink('{work}', '/tmp/l')\nresult = []\n\
@@ -137,23 +138,23 @@ fn links_and_dots_lead_to_nothing_new() {
          open('out.txt', 'w').write('fine')",
         name = name.to_string_lossy()
     );
-    assert_eq!(stage.execute(&code), serde_json::json!([]));
-    assert!(!stage.path("work/Makefile").exists());
-    assert_eq!(stage.sandbox.read("work/out.txt"), "fine");
+    assert_eq!(test_env.execute(&code), serde_json::json!([]));
+    assert!(!test_env.path("work/Makefile").exists());
+    assert_eq!(test_env.sandbox.read("work/out.txt"), "fine");
 }
 
 #[test]
 fn a_folder_that_cannot_be_looked_through_is_not_opened() {
-    let stage = with_script("echo x > out.txt\n");
-    let mut deep = stage.path("work");
+    let test_env = with_script("echo x > out.txt\n");
+    let mut deep = test_env.path("work");
     for _ in 0..230 {
         deep.push("d");
     }
     std::fs::create_dir_all(deep).expect("folders");
-    let skill = stage.skill("tools");
-    stage.savoir(&["approve", &skill, "--yes", "--allow-write", "."]);
-    let refused = run(&stage, &[]);
+    let skill = test_env.skill("tools");
+    test_env.savoir(&["approve", &skill, "--yes", "--allow-write", "."]);
+    let refused = run(&test_env, &[]);
     assert_eq!(refused.code, 3, "{refused}");
     assert!(refused.stderr.contains("folders in one another"), "{refused}");
-    assert!(!stage.path("work/out.txt").exists());
+    assert!(!test_env.path("work/out.txt").exists());
 }

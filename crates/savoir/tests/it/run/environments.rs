@@ -1,5 +1,5 @@
-//! Packages of scripts, and programs in the user's own folders. No test needs a network: packages come
-//! from a folder of wheels and from a registry on this machine.
+//! Tests packages of scripts, and programs in the user's folders. No test needs a network:
+//! packages come from a folder of wheels and from a local registry.
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ use std::{
 
 use serde_json::json;
 
-use super::{Stage, has_program};
+use super::{RunTestEnv, has_program};
 use crate::support::Transcript;
 
 /// Makes wheels: a folder, a name, and the code of its only module.
@@ -39,10 +39,10 @@ with zipfile.ZipFile(f"{folder}/{name}-{version}-py3-none-any.whl", "w") as whee
 "#;
 
 /// A skill of scripts, with an index that has the package `tiny`.
-fn stage(files: &[(&str, &str)]) -> Stage {
-    let mut stage = Stage::new();
-    fs::create_dir(stage.path("wheels")).expect("a folder");
-    let wheels = stage.path("wheels").to_string_lossy().into_owned();
+fn test_env(files: &[(&str, &str)]) -> RunTestEnv {
+    let mut test_env = RunTestEnv::new();
+    fs::create_dir(test_env.path("wheels")).expect("a folder");
+    let wheels = test_env.path("wheels").to_string_lossy().into_owned();
     for (name, value) in [
         ("PIP_NO_INDEX", "1"),
         ("PIP_FIND_LINKS", &*wheels),
@@ -50,44 +50,44 @@ fn stage(files: &[(&str, &str)]) -> Stage {
         ("UV_OFFLINE", "1"),
         ("UV_FIND_LINKS", &*wheels),
     ] {
-        stage.set(name, value);
+        test_env.set(name, value);
     }
-    wheel(&stage, "tiny", "1.0", "def say():\n    return 'tiny 1.0'\n", "");
-    skill(&stage, "tools", files);
-    stage
+    wheel(&test_env, "tiny", "1.0", "def say():\n    return 'tiny 1.0'\n", "");
+    skill(&test_env, "tools", files);
+    test_env
 }
 
-fn wheel(stage: &Stage, name: &str, version: &str, code: &str, extra: &str) {
+fn wheel(test_env: &RunTestEnv, name: &str, version: &str, code: &str, extra: &str) {
     let made = Command::new("python3")
         .args(["-c", MAKE_WHEEL])
-        .arg(stage.path("wheels"))
+        .arg(test_env.path("wheels"))
         .args([name, version, code, extra])
         .status();
     assert!(made.expect("python3 runs").success());
 }
 
-fn skill(stage: &Stage, name: &str, files: &[(&str, &str)]) {
+fn skill(test_env: &RunTestEnv, name: &str, files: &[(&str, &str)]) {
     let head = format!("name: {name}\ndescription: Works on files. Use when asked to.\n");
-    stage.write(&format!("skills/{name}/SKILL.md"), format!("---\n{head}---\n\nRun it.\n"));
+    test_env.write(&format!("skills/{name}/SKILL.md"), format!("---\n{head}---\n\nRun it.\n"));
     for (path, content) in files {
-        stage.write(&format!("skills/{name}/{path}"), content);
+        test_env.write(&format!("skills/{name}/{path}"), content);
     }
-    stage.approve(name);
+    test_env.approve(name);
 }
 
-fn run(stage: &Stage, script: &str) -> Transcript {
-    stage.savoir(&["run", &stage.skill(script)])
+fn run(test_env: &RunTestEnv, script: &str) -> Transcript {
+    test_env.savoir(&["run", &test_env.skill(script)])
 }
 
 #[track_caller]
-fn prints(stage: &Stage, script: &str, expected: &str) {
-    let run = run(stage, script);
+fn prints(test_env: &RunTestEnv, script: &str, expected: &str) {
+    let run = run(test_env, script);
     assert_eq!((run.code, run.stdout.as_str()), (0, expected), "{run}");
 }
 
 /// The environments of a kind that were made.
-fn made(stage: &Stage, kind: &str) -> Vec<PathBuf> {
-    let folder = stage.path(".savoir/cache").join(kind).join("environments");
+fn made(test_env: &RunTestEnv, kind: &str) -> Vec<PathBuf> {
+    let folder = test_env.path(".savoir/cache").join(kind).join("environments");
     let entries =
         fs::read_dir(folder).into_iter().flatten().map(|entry| entry.expect("one").path());
     entries.filter(|path| path.is_dir()).collect()
@@ -104,37 +104,37 @@ fn a_script_with_inline_metadata_has_its_packages() {
     let script = with_metadata("# requires-python = \">=3.8\"\n# dependencies = [\"tiny>=1\"]\n");
     let shebang = format!("#!/usr/bin/env -S uv run --script\n{script}");
     let python = format!("#!/usr/bin/env python3\n{script}");
-    let stage = stage(&[("scripts/a.py", &script), ("scripts/b", &shebang)]);
-    stage.script("skills/tools/scripts/c.py", &python);
-    stage.script("skills/tools/scripts/d.py", &shebang);
-    let approved = stage.savoir(&["approve", &stage.skill("tools"), "--yes"]);
+    let test_env = test_env(&[("scripts/a.py", &script), ("scripts/b", &shebang)]);
+    test_env.script("skills/tools/scripts/c.py", &python);
+    test_env.script("skills/tools/scripts/d.py", &shebang);
+    let approved = test_env.savoir(&["approve", &test_env.skill("tools"), "--yes"]);
     assert!(approved.stdout.contains("installs tiny>=1 into an environment"), "{approved}");
     for name in ["a.py", "b", "c.py", "d.py"] {
-        prints(&stage, &format!("tools/scripts/{name}"), "tiny 1.0\n");
+        prints(&test_env, &format!("tools/scripts/{name}"), "tiny 1.0\n");
     }
-    assert_eq!(made(&stage, "python").len(), 1);
+    assert_eq!(made(&test_env, "python").len(), 1);
 }
 
 #[test]
 fn requirements_beside_a_script_or_in_the_root_count() {
-    let stage = stage(&[
+    let test_env = test_env(&[
         ("requirements.txt", "# what it needs\ntiny  # small\n"),
         ("scripts/a.py", SAY),
         ("other/requirements.txt", "other==2\n"),
         ("other/b.py", "import other\nprint(other.__name__)\n"),
     ]);
-    wheel(&stage, "other", "2", "", "");
-    prints(&stage, "tools/scripts/a.py", "tiny 1.0\n");
-    prints(&stage, "tools/other/b.py", "other\n");
-    skill(&stage, "second", &[("requirements.txt", "tiny\n"), ("b.py", SAY)]);
-    prints(&stage, "second/b.py", "tiny 1.0\n");
-    assert_eq!(made(&stage, "python").len(), 2, "two skills share one");
+    wheel(&test_env, "other", "2", "", "");
+    prints(&test_env, "tools/scripts/a.py", "tiny 1.0\n");
+    prints(&test_env, "tools/other/b.py", "other\n");
+    skill(&test_env, "second", &[("requirements.txt", "tiny\n"), ("b.py", SAY)]);
+    prints(&test_env, "second/b.py", "tiny 1.0\n");
+    assert_eq!(made(&test_env, "python").len(), 2, "two skills share one");
 }
 
 #[test]
 fn commands_and_code_blocks_have_packages() {
-    let mut stage = stage(&[]);
-    stage.commands(
+    let mut test_env = test_env(&[]);
+    test_env.commands(
         "demo",
         "",
         &[
@@ -143,47 +143,47 @@ fn commands_and_code_blocks_have_packages() {
             ("code", "", "python3 -c 'import tiny; print(tiny.say())'"),
         ],
     );
-    stage.write("skills/demo/requirements.txt", "tiny\n");
-    stage.write("skills/demo/scripts/a.py", SAY);
-    stage.approve("demo");
+    test_env.write("skills/demo/requirements.txt", "tiny\n");
+    test_env.write("skills/demo/scripts/a.py", SAY);
+    test_env.approve("demo");
     for tool in ["python", "uv", "code"] {
-        let envelope = stage.run(&format!("demo/{tool}"), &[]).succeeds();
+        let envelope = test_env.run(&format!("demo/{tool}"), &[]).succeeds();
         assert_eq!(envelope["output"], "tiny 1.0", "{tool}");
     }
-    stage.set("PIP_FIND_LINKS", "/nonexistent");
-    let envelope = stage.run("demo/python", &[]).succeeds();
+    test_env.set("PIP_FIND_LINKS", "/nonexistent");
+    let envelope = test_env.run("demo/python", &[]).succeeds();
     assert_eq!(envelope["output"], "tiny 1.0", "nothing is installed twice");
 }
 
 #[test]
-fn what_cannot_be_installed_is_named_with_a_hint() {
-    let stage = stage(&[
+fn missing_packages_are_errors_with_a_hint() {
+    let test_env = test_env(&[
         ("a.py", &with_metadata("# dependencies = [\"no-such-package-here\"]\n")),
         ("b.py", &with_metadata("# requires-python = \">=99\"\n")),
     ]);
-    let failed = run(&stage, "tools/a.py");
+    let failed = run(&test_env, "tools/a.py");
     assert_eq!(failed.code, 1, "{failed}");
     assert!(failed.stderr.contains("no-such-package-here"), "{failed}");
     assert!(failed.stderr.contains("only wheels are installed"), "{failed}");
-    let failed = run(&stage, "tools/b.py");
+    let failed = run(&test_env, "tools/b.py");
     assert!(failed.stderr.contains("the script needs Python >=99"), "{failed}");
-    assert!(made(&stage, "python").is_empty());
+    assert!(made(&test_env, "python").is_empty());
 }
 
 #[test]
 fn versions_stay_when_an_environment_is_made_again() {
-    let stage = stage(&[("a.py", &with_metadata("# dependencies = [\"tiny\"]\n"))]);
-    prints(&stage, "tools/a.py", "tiny 1.0\n");
-    wheel(&stage, "tiny", "2.0", "def say():\n    return 'tiny 2.0'\n", "");
-    fs::remove_dir_all(&made(&stage, "python")[0]).expect("removed");
-    prints(&stage, "tools/a.py", "tiny 1.0\n");
+    let test_env = test_env(&[("a.py", &with_metadata("# dependencies = [\"tiny\"]\n"))]);
+    prints(&test_env, "tools/a.py", "tiny 1.0\n");
+    wheel(&test_env, "tiny", "2.0", "def say():\n    return 'tiny 2.0'\n", "");
+    fs::remove_dir_all(&made(&test_env, "python")[0]).expect("removed");
+    prints(&test_env, "tools/a.py", "tiny 1.0\n");
 }
 
 // Attacks.
 
 #[test]
 fn requirements_that_choose_another_place_are_refused() {
-    let stage = stage(&[("a.py", SAY)]);
+    let test_env = test_env(&[("a.py", SAY)]);
     for line in [
         "--index-url https://evil.example/simple",
         "--extra-index-url=https://evil.example/simple",
@@ -200,19 +200,19 @@ fn requirements_that_choose_another_place_are_refused() {
         "tiny --config-settings=x",
         "tiny \\\n  --index-url https://evil.example",
     ] {
-        stage.write("skills/tools/requirements.txt", format!("tiny\n{line}\n"));
-        stage.approve("tools");
-        let refused = run(&stage, "tools/a.py");
+        test_env.write("skills/tools/requirements.txt", format!("tiny\n{line}\n"));
+        test_env.approve("tools");
+        let refused = run(&test_env, "tools/a.py");
         assert_eq!(refused.code, 3, "{line}: {refused}");
         assert!(refused.stderr.contains("requirements.txt:2: "), "{line}: {refused}");
         assert!(refused.stderr.contains("list packages of the index"), "{line}: {refused}");
     }
-    assert!(made(&stage, "python").is_empty());
+    assert!(made(&test_env, "python").is_empty());
 }
 
 #[test]
 fn odd_inline_metadata_is_refused() {
-    let stage = stage(&[]);
+    let test_env = test_env(&[]);
     for lines in [
         "# dependencies = \"tiny\"\n",
         "# dependencies = [\n",
@@ -223,13 +223,13 @@ fn odd_inline_metadata_is_refused() {
         "# [tool.uv.sources]\n# tiny = { path = \"/etc\" }\n",
         "# ///\n# ///\n\n# /// script\n",
     ] {
-        stage.write("skills/tools/a.py", with_metadata(lines));
-        stage.approve("tools");
-        let refused = run(&stage, "tools/a.py");
+        test_env.write("skills/tools/a.py", with_metadata(lines));
+        test_env.approve("tools");
+        let refused = run(&test_env, "tools/a.py");
         assert_eq!(refused.code, 3, "{lines}: {refused}");
         assert!(refused.stderr.contains("a.py: "), "{lines}: {refused}");
     }
-    assert!(made(&stage, "python").is_empty());
+    assert!(made(&test_env, "python").is_empty());
 }
 
 #[test]
@@ -244,19 +244,19 @@ fn a_shared_environment_cannot_be_changed_from_inside() {
                 attempt(lambda: (root.parent / 'x').mkdir())\n\
                 attempt(lambda: root.rename(str(root) + '.old'))\n\
                 attempt(lambda: os.utime(file))\n";
-    let stage = stage(&[("requirements.txt", "tiny\n"), ("a.py", code)]);
-    let run = run(&stage, "tools/a.py");
+    let test_env = test_env(&[("requirements.txt", "tiny\n"), ("a.py", code)]);
+    let run = run(&test_env, "tools/a.py");
     // The folder around it is in the private home or in memory: a folder made there is gone afterwards.
     let possible = run.stdout.lines().filter(|line| *line == "possible").count();
     assert!(run.code == 0 && run.stdout.lines().count() == 8 && possible <= 1, "{run}");
-    assert_eq!(made(&stage, "python").len(), 1);
+    assert_eq!(made(&test_env, "python").len(), 1);
 }
 
 #[test]
 fn a_package_that_was_replaced_on_disk_is_noticed() {
-    let stage = stage(&[("requirements.txt", "tiny\n"), ("a.py", SAY)]);
-    prints(&stage, "tools/a.py", "tiny 1.0\n");
-    let environment = made(&stage, "python").remove(0);
+    let test_env = test_env(&[("requirements.txt", "tiny\n"), ("a.py", SAY)]);
+    prints(&test_env, "tools/a.py", "tiny 1.0\n");
+    let environment = made(&test_env, "python").remove(0);
     let python = fs::read_dir(environment.join("lib")).expect("lib").next().expect("one");
     let packages = python.expect("one").path().join("site-packages");
     let evil: [&dyn Fn(); 4] = [
@@ -277,7 +277,7 @@ fn a_package_that_was_replaced_on_disk_is_noticed() {
     ];
     for change in evil {
         change();
-        let run = run(&stage, "tools/a.py");
+        let run = run(&test_env, "tools/a.py");
         assert_eq!((run.code, run.stdout.as_str()), (0, "tiny 1.0\n"), "{run}");
         assert!(run.stderr.contains("files of the environment were changed"), "{run}");
     }
@@ -285,12 +285,12 @@ fn a_package_that_was_replaced_on_disk_is_noticed() {
 
 #[test]
 fn code_that_a_package_runs_at_the_start_stays_in_the_sandbox() {
-    let stage = stage(&[("requirements.txt", "sneaky\n"), ("a.py", "print('ran')\n")]);
-    let trace = stage.path("home/trace");
+    let test_env = test_env(&[("requirements.txt", "sneaky\n"), ("a.py", "print('ran')\n")]);
+    let trace = test_env.path("home/trace");
     let line = format!("import pathlib; pathlib.Path({:?}).write_text('x')\n", trace.display());
-    wheel(&stage, "sneaky", "1", "", &line);
-    prints(&stage, "tools/a.py", "ran\n");
-    prints(&stage, "tools/a.py", "ran\n");
+    wheel(&test_env, "sneaky", "1", "", &line);
+    prints(&test_env, "tools/a.py", "ran\n");
+    prints(&test_env, "tools/a.py", "ran\n");
     assert!(!trace.exists(), "code of the package ran outside");
 }
 
@@ -298,8 +298,8 @@ fn code_that_a_package_runs_at_the_start_stays_in_the_sandbox() {
 fn set_user_id_copies_give_nothing() {
     let script = "set -e\nid -u\ncp /usr/bin/id /tmp/x\nchmod 6755 /tmp/x\n/tmp/x -u\n\
                   cp /usr/bin/id ~/y\nchmod 6755 ~/y || true\n~/y -u\n";
-    let stage = stage(&[("a.sh", script)]);
-    let run = run(&stage, "tools/a.sh");
+    let test_env = test_env(&[("a.sh", script)]);
+    let run = run(&test_env, "tools/a.sh");
     let mut users: Vec<&str> = run.stdout.lines().collect();
     users.dedup();
     assert_eq!(users.len(), 1, "{run}");
@@ -308,13 +308,13 @@ fn set_user_id_copies_give_nothing() {
 
 #[test]
 fn nothing_is_executed_from_granted_folders_with_listed_programs() {
-    let stage = Stage::with_probe(&[
+    let test_env = RunTestEnv::with_probe(&[
         "shell:execute:git",
         "filesystem:write:./out/**",
         "filesystem:read:./in/**",
     ]);
-    stage.script("work/in/tool", "#!/usr/bin/git\n");
-    fs::copy("/usr/bin/true", stage.path("work/in/true")).expect("a copy");
+    test_env.script("work/in/tool", "#!/usr/bin/git\n");
+    fs::copy("/usr/bin/true", test_env.path("work/in/true")).expect("a copy");
     let code = "import os, shutil, subprocess\nresult = []\n\
                 source = os.path.join(os.getcwd(), 'in', 'true')\n\
                 for folder in ['/tmp', os.environ['HOME'], os.path.join(os.getcwd(), 'out')]:\n    \
@@ -325,19 +325,19 @@ fn nothing_is_executed_from_granted_folders_with_listed_programs() {
                 for path in [source, os.path.join(os.getcwd(), 'in', 'tool')]:\n    \
                 try:\n        subprocess.run([path])\n        result.append(path)\n    \
                 except PermissionError:\n        pass\n";
-    assert_eq!(stage.execute(code), json!([]));
+    assert_eq!(test_env.execute(code), json!([]));
 }
 
 #[test]
 fn the_environment_of_a_user_is_executed_where_it_is_granted() {
-    let stage =
-        stage(&[("a.sh", "set -e\n.venv/bin/python -c 'import own; print(own.__name__)'\n")]);
-    let venv = stage.path("work/.venv");
+    let test_env =
+        test_env(&[("a.sh", "set -e\n.venv/bin/python -c 'import own; print(own.__name__)'\n")]);
+    let venv = test_env.path("work/.venv");
     let made = Command::new("python3").args(["-m", "venv", "--without-pip"]).arg(&venv).status();
     assert!(made.expect("python3 runs").success());
     let python = fs::read_dir(venv.join("lib")).expect("lib").next().expect("one").expect("one");
     fs::write(python.path().join("site-packages/own.py"), "").expect("a file");
-    prints(&stage, "tools/a.sh", "own\n");
+    prints(&test_env, "tools/a.sh", "own\n");
 }
 
 #[test]
@@ -346,9 +346,9 @@ fn programs_that_a_tool_makes_can_be_executed() {
                   printf '#!/bin/sh\\necho made $1\\n' > /tmp/bin/tool\nchmod +x /tmp/bin/tool\n\
                   cp /tmp/bin/tool \"$HOME/bin/tool\"\n/tmp/bin/tool one\n\"$HOME/bin/tool\" two\n\
                   cp /usr/bin/env /tmp/bin/env\n/tmp/bin/env echo three\n./own four\n";
-    let stage = stage(&[("a.sh", script)]);
-    stage.script("work/own", "#!/bin/sh\necho own $1\n");
-    prints(&stage, "tools/a.sh", "made one\nmade two\nthree\nown four\n");
+    let test_env = test_env(&[("a.sh", script)]);
+    test_env.script("work/own", "#!/bin/sh\necho own $1\n");
+    prints(&test_env, "tools/a.sh", "made one\nmade two\nthree\nown four\n");
 }
 
 /// A wheel that installs more metadata than its own, and a source distribution of the same version
@@ -383,11 +383,11 @@ with tarfile.open(f"{folder}/evil_pkg-1.0.tar.gz", "w:gz") as archive:
         archive.addfile(entry, io.BytesIO(text.encode()))
 "#;
 
-fn evil_wheel(stage: &Stage, names: &[&str]) -> PathBuf {
-    let trace = stage.path("trace");
+fn evil_wheel(test_env: &RunTestEnv, names: &[&str]) -> PathBuf {
+    let trace = test_env.path("trace");
     let made = Command::new("python3")
         .args(["-c", MAKE_EVIL])
-        .arg(stage.path("wheels"))
+        .arg(test_env.path("wheels"))
         .arg(&trace)
         .args(names)
         .status();
@@ -397,7 +397,7 @@ fn evil_wheel(stage: &Stage, names: &[&str]) -> PathBuf {
 
 #[test]
 fn metadata_of_a_package_is_not_passed_to_the_installer_as_options() {
-    let stage = stage(&[("requirements.txt", "evil-pkg==1.0\n"), ("a.py", "print('ran')\n")]);
+    let test_env = test_env(&[("requirements.txt", "evil-pkg==1.0\n"), ("a.py", "print('ran')\n")]);
     for names in [
         // Large records were cut off when they were read, so that the environment was made again.
         &["--no-binary :all: #", "#LONG", "#LONG"][..],
@@ -406,49 +406,49 @@ fn metadata_of_a_package_is_not_passed_to_the_installer_as_options() {
         &["x @ file:///etc #"],
         &["tiny; --no-binary"],
     ] {
-        let trace = evil_wheel(&stage, names);
+        let trace = evil_wheel(&test_env, names);
         for _ in 0..2 {
-            let failed = run(&stage, "tools/a.py");
+            let failed = run(&test_env, "tools/a.py");
             assert!(!trace.exists(), "{names:?}: a package was built on the host: {failed}");
             assert_eq!(failed.code, 1, "{names:?}: {failed}");
             assert!(failed.stderr.contains("dist-info: "), "{names:?}: {failed}");
         }
     }
-    assert!(made(&stage, "python").is_empty());
+    assert!(made(&test_env, "python").is_empty());
 }
 
 #[test]
 fn a_list_of_chosen_versions_with_options_is_not_used() {
-    let stage = stage(&[("requirements.txt", "evil-pkg==1.0\n"), ("a.py", "print('ran')\n")]);
-    let trace = evil_wheel(&stage, &[]);
-    prints(&stage, "tools/a.py", "ran\n");
-    let chosen = fs::read_dir(stage.path(".savoir/cache/python/chosen")).expect("a folder");
+    let test_env = test_env(&[("requirements.txt", "evil-pkg==1.0\n"), ("a.py", "print('ran')\n")]);
+    let trace = evil_wheel(&test_env, &[]);
+    prints(&test_env, "tools/a.py", "ran\n");
+    let chosen = fs::read_dir(test_env.path(".savoir/cache/python/chosen")).expect("a folder");
     let chosen = chosen.map(|entry| entry.expect("one").path()).next().expect("a list");
     fs::write(chosen, "evil-pkg==1.0\n--no-binary :all: #==1\n").expect("written");
-    fs::remove_dir_all(&made(&stage, "python")[0]).expect("removed");
-    prints(&stage, "tools/a.py", "ran\n");
+    fs::remove_dir_all(&made(&test_env, "python")[0]).expect("removed");
+    prints(&test_env, "tools/a.py", "ran\n");
     assert!(!trace.exists(), "a package was built on the host");
 }
 
 /// Puts programs into a folder that leave a trace when they are started.
-fn plant(stage: &Stage, folder: &str, names: &[&str]) -> PathBuf {
-    let trace = stage.path("trace");
+fn plant(test_env: &RunTestEnv, folder: &str, names: &[&str]) -> PathBuf {
+    let trace = test_env.path("trace");
     for name in names {
         let text = format!("#!/bin/sh\necho {name} >> {}\nexit 1\n", trace.display());
-        stage.script(&format!("{folder}/{name}"), &text);
+        test_env.script(&format!("{folder}/{name}"), &text);
     }
     trace
 }
 
 /// A `PATH` that begins with a folder.
-fn path_with(stage: &Stage, folder: &str) -> String {
+fn path_with(test_env: &RunTestEnv, folder: &str) -> String {
     let path = std::env::var("PATH").unwrap_or_default();
-    format!("{}:{path}", stage.path(folder).display())
+    format!("{}:{path}", test_env.path(folder).display())
 }
 
 #[test]
 fn planted_installers_of_a_project_are_not_started() {
-    let mut stage = stage(&[("requirements.txt", "tiny\n"), ("a.py", SAY)]);
+    let mut test_env = test_env(&[("requirements.txt", "tiny\n"), ("a.py", SAY)]);
     let names = ["uv", "pip", "python", "python3", "sh", "bash", "env"];
     for (folder, options) in [
         ("work/.venv/bin", &[][..]),
@@ -456,39 +456,39 @@ fn planted_installers_of_a_project_are_not_started() {
         ("other/bin", &["--allow-write", "../other"]),
         ("venv/bin", &[]),
     ] {
-        let trace = plant(&stage, folder, &names);
-        stage.set("PATH", &path_with(&stage, folder));
-        stage.set("VIRTUAL_ENV", &stage.path("venv").to_string_lossy());
-        let (skill, target) = (stage.skill("tools"), stage.skill("tools/a.py"));
+        let trace = plant(&test_env, folder, &names);
+        test_env.set("PATH", &path_with(&test_env, folder));
+        test_env.set("VIRTUAL_ENV", &test_env.path("venv").to_string_lossy());
+        let (skill, target) = (test_env.skill("tools"), test_env.skill("tools/a.py"));
         let approve = [&["approve", &skill, "--yes"], options].concat();
-        assert_eq!(stage.savoir(&approve).code, 0);
-        let run = stage.savoir(&[&["run", &target], options].concat());
+        assert_eq!(test_env.savoir(&approve).code, 0);
+        let run = test_env.savoir(&[&["run", &target], options].concat());
         let started = fs::read_to_string(&trace).unwrap_or_default();
         assert_eq!(started, "", "{folder}: {run}");
         assert_eq!((run.code, run.stdout.as_str()), (0, "tiny 1.0\n"), "{folder}: {run}");
-        fs::remove_dir_all(&made(&stage, "python")[0]).expect("removed");
+        fs::remove_dir_all(&made(&test_env, "python")[0]).expect("removed");
     }
 }
 
 #[test]
 fn lists_of_packages_that_are_links_or_too_large_are_refused() {
-    let stage = stage(&[("a.py", SAY), ("real.txt", "tiny\n"), ("b.js", "")]);
-    symlink("real.txt", stage.path("skills/tools/requirements.txt")).expect("a link");
-    stage.approve("tools");
-    let refused = run(&stage, "tools/a.py");
+    let test_env = test_env(&[("a.py", SAY), ("real.txt", "tiny\n"), ("b.js", "")]);
+    symlink("real.txt", test_env.path("skills/tools/requirements.txt")).expect("a link");
+    test_env.approve("tools");
+    let refused = run(&test_env, "tools/a.py");
     assert_eq!(refused.code, 3, "{refused}");
     assert!(refused.stderr.contains("requirements.txt is a link"), "{refused}");
-    fs::remove_file(stage.path("skills/tools/requirements.txt")).expect("removed");
-    stage.write("skills/tools/requirements.txt", "#".repeat((1 << 20) + 1));
-    stage.approve("tools");
-    let refused = run(&stage, "tools/a.py");
+    fs::remove_file(test_env.path("skills/tools/requirements.txt")).expect("removed");
+    test_env.write("skills/tools/requirements.txt", "#".repeat((1 << 20) + 1));
+    test_env.approve("tools");
+    let refused = run(&test_env, "tools/a.py");
     assert_eq!(refused.code, 3, "{refused}");
     assert!(refused.stderr.contains("requirements.txt is larger than 1 MiB"), "{refused}");
     if has_program("node") {
-        stage.write("skills/tools/package.json", PACKAGE);
-        stage.write("skills/tools/package-lock.json", " ".repeat((16 << 20) + 1));
-        stage.approve("tools");
-        let refused = run(&stage, "tools/b.js");
+        test_env.write("skills/tools/package.json", PACKAGE);
+        test_env.write("skills/tools/package-lock.json", " ".repeat((16 << 20) + 1));
+        test_env.approve("tools");
+        let refused = run(&test_env, "tools/b.js");
         assert_eq!(refused.code, 3, "{refused}");
         assert!(refused.stderr.contains("package-lock.json is larger than 16 MiB"), "{refused}");
     }
@@ -496,18 +496,18 @@ fn lists_of_packages_that_are_links_or_too_large_are_refused() {
 
 #[test]
 fn packages_of_a_script_come_before_those_of_a_granted_environment() {
-    let stage = stage(&[("requirements.txt", "tiny\n"), ("a.py", SAY)]);
-    let venv = stage.path("work/.venv");
+    let test_env = test_env(&[("requirements.txt", "tiny\n"), ("a.py", SAY)]);
+    let venv = test_env.path("work/.venv");
     let made = Command::new("python3").args(["-m", "venv", "--without-pip"]).arg(&venv).status();
     assert!(made.expect("python3 runs").success());
     let python = fs::read_dir(venv.join("lib")).expect("lib").next().expect("one").expect("one");
     let other = python.path().join("site-packages/tiny.py");
     fs::write(other, "def say():\n    return 'other'\n").expect("a file");
     let options = ["--allow-read", ".venv"];
-    let (skill, target) = (stage.skill("tools"), stage.skill("tools/a.py"));
+    let (skill, target) = (test_env.skill("tools"), test_env.skill("tools/a.py"));
     let approve = [&["approve", &skill, "--yes"], &options[..]].concat();
-    assert_eq!(stage.savoir(&approve).code, 0);
-    let run = stage.savoir(&[&["run", &target], &options[..]].concat());
+    assert_eq!(test_env.savoir(&approve).code, 0);
+    let run = test_env.savoir(&[&["run", &target], &options[..]].concat());
     assert_eq!((run.code, run.stdout.as_str()), (0, "tiny 1.0\n"), "{run}");
 }
 
@@ -521,8 +521,8 @@ struct Registry {
 }
 
 impl Registry {
-    fn start(stage: &mut Stage) -> Self {
-        let folder = stage.path("registry");
+    fn start(test_env: &mut RunTestEnv) -> Self {
+        let folder = test_env.path("registry");
         fs::create_dir_all(folder.join("tarballs")).expect("a folder");
         let mut server = Command::new("python3")
             .args(["-u", "-m", "http.server", "0", "--bind", "127.0.0.1", "--directory"])
@@ -542,7 +542,7 @@ impl Registry {
             ("NO_PROXY", "127.0.0.1"),
             ("no_proxy", "127.0.0.1"),
         ] {
-            stage.set(name, value);
+            test_env.set(name, value);
         }
         Self { server, folder, address }
     }
@@ -580,12 +580,12 @@ impl Drop for Registry {
 }
 
 /// A skill with the package `pad`, and the registry that has it.
-fn node(files: &[(&str, &str)]) -> Option<(Stage, Registry)> {
+fn node(files: &[(&str, &str)]) -> Option<(RunTestEnv, Registry)> {
     if !has_program("npm") || !has_program("node") {
         return None;
     }
-    let mut stage = stage(&[]);
-    let registry = Registry::start(&mut stage);
+    let mut test_env = test_env(&[]);
+    let registry = Registry::start(&mut test_env);
     let code = "module.exports = (text) => `[${text}]`;\n";
     let tool = "#!/usr/bin/env node\nconsole.log(require('./index.js')(process.argv[2]));\n";
     registry.publish(
@@ -593,15 +593,15 @@ fn node(files: &[(&str, &str)]) -> Option<(Stage, Registry)> {
         &json!({"bin": {"pad": "cli.js"}}),
         &[("index.js", code), ("cli.js", tool)],
     );
-    skill(&stage, "tools", &[&[("package.json", PACKAGE)], files].concat());
-    Some((stage, registry))
+    skill(&test_env, "tools", &[&[("package.json", PACKAGE)], files].concat());
+    Some((test_env, registry))
 }
 
 const PACKAGE: &str = r#"{"name": "tools", "dependencies": {"pad": "^1.0.0"}}"#;
 
 #[test]
 fn node_scripts_have_their_packages() {
-    let Some((stage, _registry)) = node(&[
+    let Some((test_env, _registry)) = node(&[
         ("scripts/a.js", "console.log(require('pad')('a'));\n"),
         (
             "scripts/b.mjs",
@@ -613,27 +613,28 @@ fn node_scripts_have_their_packages() {
     ]) else {
         return;
     };
-    stage.script("skills/tools/e", "#!/usr/bin/env node\nconsole.log(require('pad')('e'));\n");
-    let approved = stage.savoir(&["approve", &stage.skill("tools"), "--yes"]);
+    test_env.script("skills/tools/e", "#!/usr/bin/env node\nconsole.log(require('pad')('e'));\n");
+    let approved = test_env.savoir(&["approve", &test_env.skill("tools"), "--yes"]);
     assert!(approved.stdout.contains("installs pad@^1.0.0 (npm) into"), "{approved}");
-    prints(&stage, "tools/scripts/a.js", "[a]\n");
-    prints(&stage, "tools/scripts/b.mjs", "[b]\n");
-    prints(&stage, "tools/lib/deep/c.cjs", "[c]\n");
-    prints(&stage, "tools/d.sh", "none\n");
-    prints(&stage, "tools/e", "[e]\n");
-    assert_eq!(made(&stage, "node").len(), 1);
-    assert!(!stage.path("skills/tools/node_modules").exists(), "nothing is made in the skill");
-    stage.commands("demo", "", &[("node", "", "node scripts/a.js")]);
-    stage.write("skills/demo/package.json", PACKAGE);
-    stage.write("skills/demo/scripts/a.js", "console.log(require('pad')('demo'));\n");
-    stage.approve("demo");
-    assert_eq!(stage.run("demo/node", &[]).succeeds()["output"], "[demo]");
-    assert_eq!(made(&stage, "node").len(), 1, "two skills share one");
+    prints(&test_env, "tools/scripts/a.js", "[a]\n");
+    prints(&test_env, "tools/scripts/b.mjs", "[b]\n");
+    prints(&test_env, "tools/lib/deep/c.cjs", "[c]\n");
+    prints(&test_env, "tools/d.sh", "none\n");
+    prints(&test_env, "tools/e", "[e]\n");
+    assert_eq!(made(&test_env, "node").len(), 1);
+    assert!(!test_env.path("skills/tools/node_modules").exists(), "nothing is made in the skill");
+    test_env.commands("demo", "", &[("node", "", "node scripts/a.js")]);
+    test_env.write("skills/demo/package.json", PACKAGE);
+    test_env.write("skills/demo/scripts/a.js", "console.log(require('pad')('demo'));\n");
+    test_env.approve("demo");
+    assert_eq!(test_env.run("demo/node", &[]).succeeds()["output"], "[demo]");
+    assert_eq!(made(&test_env, "node").len(), 1, "two skills share one");
 }
 
 #[test]
 fn a_lock_file_decides_about_versions() {
-    let Some((stage, _registry)) = node(&[("a.js", "console.log(require('pad')('a'));\n")]) else {
+    let Some((test_env, _registry)) = node(&[("a.js", "console.log(require('pad')('a'));\n")])
+    else {
         return;
     };
     let lock = |version: &str| {
@@ -641,40 +642,40 @@ fn a_lock_file_decides_about_versions() {
             "": {"name": "tools", "dependencies": {"pad": "^1.0.0"}},
             "node_modules/pad": {"version": version, "bin": {"pad": "cli.js"}}}})
     };
-    stage.write("skills/tools/package-lock.json", lock("1.0.0").to_string());
-    stage.approve("tools");
-    prints(&stage, "tools/a.js", "[a]\n");
-    stage.write("skills/tools/package-lock.json", lock("1.9.9").to_string());
-    stage.approve("tools");
-    let failed = run(&stage, "tools/a.js");
+    test_env.write("skills/tools/package-lock.json", lock("1.0.0").to_string());
+    test_env.approve("tools");
+    prints(&test_env, "tools/a.js", "[a]\n");
+    test_env.write("skills/tools/package-lock.json", lock("1.9.9").to_string());
+    test_env.approve("tools");
+    let failed = run(&test_env, "tools/a.js");
     assert_eq!(failed.code, 1, "{failed}");
     assert!(failed.stderr.contains("npm could not install the packages"), "{failed}");
 }
 
 #[test]
 fn scripts_of_packages_and_settings_of_a_skill_do_not_count() {
-    let Some((stage, registry)) = node(&[
+    let Some((test_env, registry)) = node(&[
         ("a.js", "console.log(require('evil'));\n"),
         (".npmrc", "registry=http://127.0.0.1:9/\nignore-scripts=false\n"),
     ]) else {
         return;
     };
-    let trace = stage.path("trace");
+    let trace = test_env.path("trace");
     let touch = format!("touch {}", trace.display());
     let scripts = json!({"scripts": {"preinstall": touch, "install": touch, "postinstall": touch,
         "prepare": touch}});
     registry.publish("evil", &scripts, &[("index.js", "module.exports = 'loaded';\n")]);
     let package = json!({"scripts": {"postinstall": touch, "prepare": touch},
         "dependencies": {"evil": "1"}});
-    stage.write("skills/tools/package.json", package.to_string());
-    stage.approve("tools");
-    prints(&stage, "tools/a.js", "loaded\n");
+    test_env.write("skills/tools/package.json", package.to_string());
+    test_env.approve("tools");
+    prints(&test_env, "tools/a.js", "loaded\n");
     assert!(!trace.exists(), "a script of a package ran");
 }
 
 #[test]
 fn node_packages_of_other_places_are_refused() {
-    let Some((stage, registry)) = node(&[("a.js", "require('pad');\n")]) else { return };
+    let Some((test_env, registry)) = node(&[("a.js", "require('pad');\n")]) else { return };
     for range in [
         "file:../../",
         "file:/etc",
@@ -687,52 +688,53 @@ fn node_packages_of_other_places_are_refused() {
         "workspace:*",
     ] {
         let package = json!({"dependencies": {"pad": range}}).to_string();
-        stage.write("skills/tools/package.json", package);
-        stage.approve("tools");
-        let refused = run(&stage, "tools/a.js");
+        test_env.write("skills/tools/package.json", package);
+        test_env.approve("tools");
+        let refused = run(&test_env, "tools/a.js");
         assert_eq!(refused.code, 3, "{range}: {refused}");
         assert!(refused.stderr.contains("package.json: "), "{range}: {refused}");
         assert!(refused.stderr.contains("name packages of the registry"), "{range}: {refused}");
     }
     let lock = json!({"lockfileVersion": 3, "packages": {"node_modules/pad":
         {"version": "1.0.0", "resolved": "file:../../../../etc", "link": true}}});
-    stage.write("skills/tools/package.json", PACKAGE);
-    stage.write("skills/tools/package-lock.json", lock.to_string());
-    stage.approve("tools");
-    assert_eq!(run(&stage, "tools/a.js").code, 3);
-    fs::remove_file(stage.path("skills/tools/package-lock.json")).expect("removed");
+    test_env.write("skills/tools/package.json", PACKAGE);
+    test_env.write("skills/tools/package-lock.json", lock.to_string());
+    test_env.approve("tools");
+    assert_eq!(run(&test_env, "tools/a.js").code, 3);
+    fs::remove_file(test_env.path("skills/tools/package-lock.json")).expect("removed");
     // A package of the registry that itself names another place.
     for (name, range) in [("deep-file", "file:../../../../work"), ("deep-git", "git+file:///etc")] {
-        stage.write("work/package.json", r#"{"name":"stolen","version":"1.0.0"}"#);
+        test_env.write("work/package.json", r#"{"name":"stolen","version":"1.0.0"}"#);
         registry.publish(name, &json!({"dependencies": {"stolen": range}}), &[("index.js", "")]);
-        stage.write("skills/tools/package.json", json!({"dependencies": {name: "1"}}).to_string());
-        stage.approve("tools");
-        let failed = run(&stage, "tools/a.js");
+        test_env
+            .write("skills/tools/package.json", json!({"dependencies": {name: "1"}}).to_string());
+        test_env.approve("tools");
+        let failed = run(&test_env, "tools/a.js");
         assert_eq!(failed.code, 1, "{range}: {failed}");
     }
-    assert!(made(&stage, "node").is_empty());
+    assert!(made(&test_env, "node").is_empty());
 }
 
 #[test]
 fn planted_programs_of_a_project_do_not_install_node_packages() {
-    let Some((mut stage, _registry)) = node(&[("a.js", "console.log(require('pad')('a'));\n")])
+    let Some((mut test_env, _registry)) = node(&[("a.js", "console.log(require('pad')('a'));\n")])
     else {
         return;
     };
-    let trace = plant(&stage, "work/.venv/bin", &["node", "npm", "sh", "env"]);
-    stage.set("PATH", &path_with(&stage, "work/.venv/bin"));
-    let run = run(&stage, "tools/a.js");
+    let trace = plant(&test_env, "work/.venv/bin", &["node", "npm", "sh", "env"]);
+    test_env.set("PATH", &path_with(&test_env, "work/.venv/bin"));
+    let run = run(&test_env, "tools/a.js");
     assert_eq!(fs::read_to_string(trace).unwrap_or_default(), "", "{run}");
     assert_eq!((run.code, run.stdout.as_str()), (0, "[a]\n"), "{run}");
 }
 
-/// A server that nobody may ask. It has nothing, and counts who asks.
-struct Unasked {
+/// A server that must not be contacted. It counts requests.
+struct UncontactedServer {
     address: String,
     count: Arc<AtomicUsize>,
 }
 
-impl Unasked {
+impl UncontactedServer {
     fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
@@ -758,7 +760,8 @@ impl Unasked {
 
 #[test]
 fn addresses_of_a_lock_file_are_not_used() {
-    let Some((stage, registry)) = node(&[("a.js", "console.log(require('pad')('a'));\n")]) else {
+    let Some((test_env, registry)) = node(&[("a.js", "console.log(require('pad')('a'));\n")])
+    else {
         return;
     };
     let digest = "import base64, hashlib, sys\nfile = open(sys.argv[1], 'rb').read()\n\
@@ -767,15 +770,15 @@ fn addresses_of_a_lock_file_are_not_used() {
     hash.args(["-c", digest]).arg(registry.folder.join("tarballs/pad-1.0.0.tgz"));
     let hash = hash.output().expect("python3 runs").stdout;
     let right = format!("sha512-{}", String::from_utf8_lossy(&hash).trim());
-    let server = Unasked::start();
+    let server = UncontactedServer::start();
     for (integrity, code) in [(&*right, 0), ("sha512-AAAA", 1), ("", 3)] {
         let lock = json!({"lockfileVersion": 3, "packages": {
             "": {"name": "tools", "dependencies": {"pad": "^1.0.0"}},
             "node_modules/pad": {"version": "1.0.0", "integrity": integrity,
                 "resolved": format!("https://{}/pad.tgz", server.address)}}});
-        stage.write("skills/tools/package-lock.json", lock.to_string());
-        stage.approve("tools");
-        let run = run(&stage, "tools/a.js");
+        test_env.write("skills/tools/package-lock.json", lock.to_string());
+        test_env.approve("tools");
+        let run = run(&test_env, "tools/a.js");
         server.check(&run);
         assert_eq!(run.code, code, "{integrity}: {run}");
     }
@@ -783,24 +786,24 @@ fn addresses_of_a_lock_file_are_not_used() {
 
 #[test]
 fn packages_that_name_an_address_are_refused() {
-    let Some((stage, registry)) = node(&[("a.js", "console.log('ran');\n")]) else { return };
-    let server = Unasked::start();
+    let Some((test_env, registry)) = node(&[("a.js", "console.log('ran');\n")]) else { return };
+    let server = UncontactedServer::start();
     let place = format!("http://{}/deep.tgz", server.address);
     for field in ["dependencies", "optionalDependencies", "peerDependencies"] {
         registry.publish("url", &json!({field: {"deep": place}}), &[("index.js", "")]);
-        stage.write("skills/tools/package.json", r#"{"dependencies": {"url": "1"}}"#);
-        stage.approve("tools");
-        let failed = run(&stage, "tools/a.js");
+        test_env.write("skills/tools/package.json", r#"{"dependencies": {"url": "1"}}"#);
+        test_env.approve("tools");
+        let failed = run(&test_env, "tools/a.js");
         assert_eq!(failed.code, 1, "{field}: {failed}");
         assert!(failed.stderr.contains("only packages of the registry"), "{field}: {failed}");
         if npm_refuses_addresses() {
             server.check(&failed);
         }
     }
-    assert!(made(&stage, "node").is_empty());
+    assert!(made(&test_env, "node").is_empty());
 }
 
-/// Whether this npm can be told to ask nobody but the registry; older ones are checked afterwards.
+/// Whether this npm can be limited to the registry; older versions are checked afterwards.
 fn npm_refuses_addresses() -> bool {
     let output = Command::new("npm").args(["config", "get", "allow-remote"]).output();
     let said = output.expect("npm runs").stdout;
@@ -809,7 +812,7 @@ fn npm_refuses_addresses() -> bool {
 
 #[test]
 fn the_question_lists_peers_and_overrides() {
-    let Some((stage, registry)) = node(&[("a.js", "console.log(require('deep'));\n")]) else {
+    let Some((test_env, registry)) = node(&[("a.js", "console.log(require('deep'));\n")]) else {
         return;
     };
     for (name, more) in [
@@ -825,47 +828,48 @@ fn the_question_lists_peers_and_overrides() {
         "peerDependencies": {"peer": "1", "absent": "1"},
         "peerDependenciesMeta": {"absent": {"optional": true}},
         "overrides": {"top": {"deep": "npm:other@1"}}});
-    stage.write("skills/tools/package.json", package.to_string());
-    let approved = stage.savoir(&["approve", &stage.skill("tools"), "--yes"]);
+    test_env.write("skills/tools/package.json", package.to_string());
+    let approved = test_env.savoir(&["approve", &test_env.skill("tools"), "--yes"]);
     for name in ["top@1 (npm)", "peer@1 (npm)", "deep@npm:other@1 (npm)"] {
         assert!(approved.stdout.contains(name), "{name}: {approved}");
     }
     assert!(!approved.stdout.contains("absent"), "{approved}");
-    prints(&stage, "tools/a.js", "other\n");
+    prints(&test_env, "tools/a.js", "other\n");
 }
 
 #[test]
 fn a_lock_file_that_swaps_a_package_is_refused() {
-    let Some((stage, registry)) = node(&[("a.js", "require('pad');\n")]) else { return };
+    let Some((test_env, registry)) = node(&[("a.js", "require('pad');\n")]) else { return };
     registry.publish("evil", &json!({}), &[("index.js", "")]);
     let lock = json!({"lockfileVersion": 3, "packages": {
         "": {"name": "tools", "dependencies": {"pad": "^1.0.0"}},
         "node_modules/pad": {"name": "evil", "version": "1.0.0"}}});
-    stage.write("skills/tools/package-lock.json", lock.to_string());
-    stage.approve("tools");
-    let refused = run(&stage, "tools/a.js");
+    test_env.write("skills/tools/package-lock.json", lock.to_string());
+    test_env.approve("tools");
+    let refused = run(&test_env, "tools/a.js");
     assert_eq!(refused.code, 3, "{refused}");
     assert!(refused.stderr.contains("another package under this name"), "{refused}");
 }
 
 #[test]
 fn node_packages_that_were_changed_on_disk_are_noticed() {
-    let Some((stage, _registry)) = node(&[("a.js", "console.log(require('pad')('a'));\n")]) else {
+    let Some((test_env, _registry)) = node(&[("a.js", "console.log(require('pad')('a'));\n")])
+    else {
         return;
     };
-    prints(&stage, "tools/a.js", "[a]\n");
-    let modules = made(&stage, "node").remove(0).join("node_modules");
+    prints(&test_env, "tools/a.js", "[a]\n");
+    let modules = made(&test_env, "node").remove(0).join("node_modules");
     let evil: [&dyn Fn(); 3] = [
         &|| fs::write(modules.join("pad/index.js"), "module.exports = () => 'evil';\n").expect("x"),
         &|| {
             fs::remove_dir_all(modules.join("pad")).expect("removed");
-            symlink(stage.path("home"), modules.join("pad")).expect("a link");
+            symlink(test_env.path("home"), modules.join("pad")).expect("a link");
         },
         &|| symlink("/etc", modules.join("etc")).expect("a link"),
     ];
     for change in evil {
         change();
-        let run = run(&stage, "tools/a.js");
+        let run = run(&test_env, "tools/a.js");
         assert_eq!((run.code, run.stdout.as_str()), (0, "[a]\n"), "{run}");
         assert!(run.stderr.contains("files of the environment were changed"), "{run}");
     }
@@ -878,37 +882,38 @@ fn a_skill_with_node_packages_cannot_be_changed() {
                 'a.js', 'lib/x.txt', 'package.json']) {\n  try {\n    \
                 fs.writeFileSync(path.join(__dirname, name), 'evil');\n    console.log('possible', name);\n  \
                 } catch (error) {\n    console.log('denied');\n  }\n}\n";
-    let Some((stage, _registry)) = node(&[("a.js", code), ("lib/x.txt", "x")]) else { return };
-    symlink("lib", stage.path("skills/tools/inside")).expect("a link");
-    let run = stage.savoir(&["approve", &stage.skill("tools"), "--yes", "--allow-write", "."]);
+    let Some((test_env, _registry)) = node(&[("a.js", code), ("lib/x.txt", "x")]) else { return };
+    symlink("lib", test_env.path("skills/tools/inside")).expect("a link");
+    let run =
+        test_env.savoir(&["approve", &test_env.skill("tools"), "--yes", "--allow-write", "."]);
     assert_eq!(run.code, 0, "{run}");
-    let target = stage.skill("tools/a.js");
+    let target = test_env.skill("tools/a.js");
     // Also where the folder around the skill may be written.
     for folder in ["work", "skills"] {
-        let mut command = stage.command(&["run", &target]);
-        let output = command.current_dir(stage.path(folder)).output().expect("savoir runs");
+        let mut command = test_env.command(&["run", &target]);
+        let output = command.current_dir(test_env.path(folder)).output().expect("savoir runs");
         let printed = String::from_utf8_lossy(&output.stdout).into_owned();
         assert_eq!(printed, "denied\n".repeat(7), "{folder}: {output:?}");
     }
-    assert!(!stage.path("skills/tools/node_modules").exists());
-    assert_eq!(fs::read_to_string(stage.path("skills/tools/lib/x.txt")).expect("text"), "x");
+    assert!(!test_env.path("skills/tools/node_modules").exists());
+    assert_eq!(fs::read_to_string(test_env.path("skills/tools/lib/x.txt")).expect("text"), "x");
 }
 
 #[test]
 fn packages_of_a_project_are_executed_where_they_are_granted() {
     let script = "set -e\nnode_modules/.bin/pad one\nnpx --offline pad two\nnpm run --silent say\n";
-    let Some((stage, _registry)) = node(&[("a.sh", script)]) else { return };
+    let Some((test_env, _registry)) = node(&[("a.sh", script)]) else { return };
     let install = |folder: &Path| {
         let mut npm = Command::new("npm");
         npm.args(["install", "--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(folder);
-        npm.envs(stage.variables.iter().map(|(name, value)| (name, value)));
-        npm.env("HOME", stage.path("home")).stdin(Stdio::null());
+        npm.envs(test_env.variables.iter().map(|(name, value)| (name, value)));
+        npm.env("HOME", test_env.path("home")).stdin(Stdio::null());
         let output = npm.output().expect("npm runs");
         assert!(output.status.success(), "{output:?}");
     };
     let package = json!({"name": "project", "dependencies": {"pad": "1"},
         "scripts": {"say": "pad three"}});
-    stage.write("work/package.json", package.to_string());
-    install(&stage.path("work"));
-    prints(&stage, "tools/a.sh", "[one]\n[two]\n[three]\n");
+    test_env.write("work/package.json", package.to_string());
+    install(&test_env.path("work"));
+    prints(&test_env, "tools/a.sh", "[one]\n[two]\n[three]\n");
 }

@@ -1,28 +1,28 @@
-//! The examples do what their documents say.
+//! Tests that the examples do what their documentation says.
 
 use std::{fs, path::Path};
 
 use serde_json::json;
 
-use super::{Stage, fingerprint, has_program, holds, server::Server};
+use super::{RunTestEnv, find_containing, fingerprint, has_program, server::Server};
 use crate::live_server::{Provider, ProviderBehavior};
 
 const KEY: &str = "brave-3f1c9a77d0-secret";
 
 #[test]
 fn git_helper_in_a_repository() {
-    let stage = Stage::with_example("git-helper");
-    stage.repository();
-    let first = stage.write("work/first.txt", "one\n");
-    stage.git(&["add", "."]);
+    let test_env = RunTestEnv::with_example("git-helper");
+    test_env.repository();
+    let first = test_env.write("work/first.txt", "one\n");
+    test_env.git(&["add", "."]);
     for number in 1..=12 {
-        stage.git(&["commit", "--quiet", "--allow-empty", "-m", &format!("step {number}")]);
+        test_env.git(&["commit", "--quiet", "--allow-empty", "-m", &format!("step {number}")]);
     }
     fs::write(&first, "two\n").expect("a change");
-    stage.write("work/second.txt", "new\n");
-    stage.git(&["add", "second.txt"]);
+    test_env.write("work/second.txt", "new\n");
+    test_env.git(&["add", "second.txt"]);
     let output = |target: &str, options: &[&str]| {
-        let envelope = stage.run(target, options).succeeds();
+        let envelope = test_env.run(target, options).succeeds();
         assert_eq!(envelope["exit_code"], 0);
         envelope["output"].as_str().unwrap_or_default().to_owned()
     };
@@ -39,18 +39,19 @@ fn git_helper_in_a_repository() {
     let one = output("git-helper/git_diff", &["--params-json", r#"{"path": "first.txt"}"#]);
     assert!(one.contains("+two"), "{one}");
     // From a folder of the repository, it is the same repository; for people there is only text.
-    let below = stage.path("work/below");
+    let below = test_env.path("work/below");
     fs::create_dir(&below).expect("a folder");
-    let skill = stage.skill("git-helper/git_status");
-    let plain = stage.command(&["run", &skill]).current_dir(&below).output().expect("savoir runs");
+    let skill = test_env.skill("git-helper/git_status");
+    let plain =
+        test_env.command(&["run", &skill]).current_dir(&below).output().expect("savoir runs");
     assert_eq!(String::from_utf8_lossy(&plain.stdout), "## main\n M first.txt\nA  second.txt\n");
 }
 
 #[test]
 fn git_helper_outside_a_repository() {
-    let stage = Stage::with_example("git-helper");
-    stage.write("home/secret.txt", "mine");
-    let run = stage.run("git-helper/git_status", &[]);
+    let test_env = RunTestEnv::with_example("git-helper");
+    test_env.write("home/secret.txt", "mine");
+    let run = test_env.run("git-helper/git_status", &[]);
     let envelope = run.fails(128, "command-failed");
     assert_eq!(envelope["exit_code"], 128);
     assert_eq!(envelope["error"], "Command failed with exit code 128");
@@ -60,96 +61,96 @@ fn git_helper_outside_a_repository() {
 
 #[test]
 fn deploy_preview_asks_every_time() {
-    let stage = Stage::with_example("deploy-preview");
-    stage.repository();
+    let test_env = RunTestEnv::with_example("deploy-preview");
+    test_env.repository();
     let message = ["--param", "message=It's \"new\"; $(id)"];
-    let asked = stage.run("deploy-preview", &message);
+    let asked = test_env.run("deploy-preview", &message);
     asked.fails(3, "not-approved");
-    asked.says(&["it wants to be asked about every time", "--approve "]);
-    assert!(!stage.path("work/deployments.log").exists());
+    asked.assert_error_contains(&["it wants to be asked about every time", "--approve "]);
+    assert!(!test_env.path("work/deployments.log").exists());
     let digits = fingerprint(&asked.0);
 
     let wrong =
-        stage.run("deploy-preview", &[&message[..], &["--approve", "0123456789ab"]].concat());
+        test_env.run("deploy-preview", &[&message[..], &["--approve", "0123456789ab"]].concat());
     wrong.fails(3, "not-approved");
-    wrong.says(&["--approve is for another run", &digits]);
+    wrong.assert_error_contains(&["--approve is for another run", &digits]);
     let short =
-        stage.run("deploy-preview", &[&message[..], &["--approve", &digits[..12]]].concat());
-    short.says(&["the fingerprint of --approve is too short", &digits]);
+        test_env.run("deploy-preview", &[&message[..], &["--approve", &digits[..12]]].concat());
+    short.assert_error_contains(&["the fingerprint of --approve is too short", &digits]);
 
-    let done = stage.run("deploy-preview", &[&message[..], &["--approve", &digits]].concat());
+    let done = test_env.run("deploy-preview", &[&message[..], &["--approve", &digits]].concat());
     let parsed = done.succeeds()["parsed"].clone();
     assert_eq!(parsed, json!({"stage": "preview", "log": "deployments.log"}));
-    let log = stage.sandbox.read("work/deployments.log");
+    let log = test_env.sandbox.read("work/deployments.log");
     assert!(log.ends_with("\tpreview\tIt's \"new\"; $(id)\n"), "{log}");
-    let record = stage.record();
+    let record = test_env.record();
     assert_eq!(record["decision"]["verdict"], "once");
     let written = record["files"]["written"].to_string();
     assert!(written.contains("deployments.log"), "{written}");
 
     // Agreeing once is not agreeing for ever.
-    stage.run("deploy-preview", &message).fails(3, "not-approved");
+    test_env.run("deploy-preview", &message).fails(3, "not-approved");
 }
 
 #[test]
-fn a_page_inside_the_own_network_needs_a_word() {
+fn private_network_pages_need_a_grant() {
     if !has_program("curl") {
         return;
     }
-    let stage = Stage::with_example("web-page-summary");
+    let test_env = RunTestEnv::with_example("web-page-summary");
     let (server, other) = (Server::answering("<p>Hello</p>"), Server::answering("other"));
     let page = format!("url={}", server.url("/page"));
 
     // Any public host is granted, which this is not.
-    let run = stage.run("web-page-summary/fetch_page", &["--param", &page]);
+    let run = test_env.run("web-page-summary/fetch_page", &["--param", &page]);
     let envelope = run.fails(22, "command-failed");
     assert_eq!(envelope["exit_code"], 22, "{}", run.0);
-    let host = stage.record()["hosts"][0].clone();
+    let host = test_env.record()["hosts"][0].clone();
     assert_eq!((&host["host"], &host["port"]), (&json!("127.0.0.1"), &json!(server.port)));
     assert!(host["verdict"]["refused"].is_object(), "{host}");
 
     let authority = server.authority();
     let granted = ["--param", &page, "--allow-private-host", &authority];
-    let run = stage.run_agreed("web-page-summary/fetch_page", &granted);
+    let run = test_env.run_agreed("web-page-summary/fetch_page", &granted);
     assert_eq!(run.succeeds()["output"], "<p>Hello</p>");
     assert_eq!(server.seen().len(), 1);
     assert_eq!(server.seen()[0].line, "GET /page HTTP/1.1");
-    let host = stage.record()["hosts"][0].clone();
+    let host = test_env.record()["hosts"][0].clone();
     assert_eq!((&host["path"], &host["verdict"]), (&json!("/page"), &json!("allowed")));
 
     // The grant is for one port.
     let elsewhere = format!("url={}", other.url("/"));
     let granted = ["--param", &elsewhere, "--allow-private-host", &authority];
-    stage.run_agreed("web-page-summary/fetch_page", &granted).fails(22, "command-failed");
-    // A URL holds for what is below its path.
+    test_env.run_agreed("web-page-summary/fetch_page", &granted).fails(22, "command-failed");
+    // A URL permission covers everything below its path.
     let url = server.url("/other");
     let granted = ["--param", &page, "--allow-private-host", &url];
-    stage.run_agreed("web-page-summary/fetch_page", &granted).fails(22, "command-failed");
+    test_env.run_agreed("web-page-summary/fetch_page", &granted).fails(22, "command-failed");
     // A redirect leads nowhere that is not granted.
     let gate = Server::redirecting(&other.url("/inside"));
     let (url, authority) = (format!("url={}", gate.url("/")), gate.authority());
     let granted = ["--param", &url, "--allow-private-host", &authority];
-    stage.run_agreed("web-page-summary/fetch_page", &granted).fails(22, "command-failed");
+    test_env.run_agreed("web-page-summary/fetch_page", &granted).fails(22, "command-failed");
     assert_eq!((gate.seen().len(), other.seen().len(), server.seen().len()), (1, 0, 1));
 }
 
 #[test]
-fn a_search_sends_the_key_and_never_sees_it() {
+fn secret_is_sent_without_being_visible_to_the_tool() {
     const FOUND: &str =
         r#"{"web": {"results": [{"title": "T", "url": "https://x.org", "description": "D"}]}}"#;
-    let mut stage = Stage::with_example("web-search");
+    let mut test_env = RunTestEnv::with_example("web-search");
     let (server, other) = (Server::answering(FOUND), Server::answering(FOUND));
     let query = ["--param", "query=rust lang & more"];
-    stage.variables.clear();
-    let missing = stage.run("web-search", &query);
+    test_env.variables.clear();
+    let missing = test_env.run("web-search", &query);
     missing.fails(1, "missing-env-vars");
-    missing.says(&["BRAVE_API_KEY"]);
+    missing.assert_error_contains(&["BRAVE_API_KEY"]);
 
-    stage.set("BRAVE_API_KEY", KEY);
-    stage.set("BRAVE_SEARCH_URL", &server.url("/search"));
+    test_env.set("BRAVE_API_KEY", KEY);
+    test_env.set("BRAVE_SEARCH_URL", &server.url("/search"));
     let authority = server.authority();
     let granted = [&query[..], &["--allow-private-host", &authority]].concat();
-    let run = stage.run_agreed("web-search/search_web", &granted);
+    let run = test_env.run_agreed("web-search/search_web", &granted);
     let parsed = run.succeeds()["parsed"].clone();
     assert_eq!(
         parsed["results"],
@@ -160,23 +161,23 @@ fn a_search_sends_the_key_and_never_sees_it() {
     assert_eq!(seen[0].header("x-subscription-token"), Some(KEY));
 
     // A server that is not granted gets nothing, with or without the key.
-    stage.set("BRAVE_SEARCH_URL", &other.url("/search"));
-    let run = stage.run_agreed("web-search/search_web", &granted);
+    test_env.set("BRAVE_SEARCH_URL", &other.url("/search"));
+    let run = test_env.run_agreed("web-search/search_web", &granted);
     run.fails(1, "tool-raised");
-    run.says(&["the search answered 403"]);
+    run.assert_error_contains(&["the search answered 403"]);
     assert_eq!(other.seen().len(), 0);
-    let record = stage.record();
+    let record = test_env.record();
     assert_eq!(record["policy"]["environment"]["BRAVE_API_KEY"], "masked", "{record}");
     assert!(record["hosts"][0]["verdict"]["refused"].is_object(), "{record}");
-    assert_eq!(holds(Path::new(&stage.path(".savoir")), KEY), None);
+    assert_eq!(find_containing(Path::new(&test_env.path(".savoir")), KEY), None);
     assert!(!run.0.to_string().contains(KEY));
 }
 
 #[test]
 fn python_tools() {
-    let stage = Stage::with_example("hello-world");
+    let test_env = RunTestEnv::with_example("hello-world");
     let parsed =
-        |target: &str, options: &[&str]| stage.run(target, options).succeeds()["parsed"].clone();
+        |target: &str, options: &[&str]| test_env.run(target, options).succeeds()["parsed"].clone();
     assert_eq!(parsed("hello-world", &[]), json!({"greeting": "Hello, world!"}));
     assert_eq!(
         parsed("hello-world/say_hello", &["--param", "name=Ada = λ"]),
@@ -184,8 +185,8 @@ fn python_tools() {
     );
     for name in ["text-statistics", "word-count-claw"] {
         let examples = crate::support::repository().join("examples");
-        crate::support::copy(&examples.join(name), &stage.path("skills").join(name));
-        stage.approve(name);
+        crate::support::copy(&examples.join(name), &test_env.path("skills").join(name));
+        test_env.approve(name);
     }
     assert_eq!(
         parsed("text-statistics/count_words", &["--param", "text=One two. Three!"]),
@@ -202,15 +203,15 @@ fn python_tools() {
         parsed("word-count-claw/word_count", &["--param", "text=one two\nthree"]),
         json!({"words": 3, "lines": 2, "characters": 13})
     );
-    assert_eq!(stage.record()["dialect"], "openclaw");
+    assert_eq!(test_env.record()["dialect"], "openclaw");
 }
 
 /// A skill of the shape in GAIA's document, migrated by the program itself, runs as GAIA's.
 #[test]
 #[expect(clippy::print_stderr, reason = "a test that was skipped must be seen")]
 fn a_migrated_skill_runs() {
-    let stage = Stage::new();
-    if stage.savoir(&["doctor"]).code != 0 {
+    let test_env = RunTestEnv::new();
+    if test_env.savoir(&["doctor"]).code != 0 {
         eprintln!("=== SKIPPED: a migrated skill is not run, since the sandbox cannot hold it ===");
         return;
     }
@@ -219,41 +220,41 @@ fn a_migrated_skill_runs() {
         text: {type: string, required: true}\n      class: {type: string, default: plain}\n      \
         limit: {type: integer}\n    handler: handlers/count.py#run\n  - name: draw\n    \
         handler: draw.js\n---\n\nCounts the words of a text.\n";
-    stage.write("claw/SKILL.md", source);
-    stage.write("claw/draw.js", "module.exports = {}\n");
-    stage.write("claw/handlers/words.py", "def words(text):\n    return text.split()\n");
+    test_env.write("claw/SKILL.md", source);
+    test_env.write("claw/draw.js", "module.exports = {}\n");
+    test_env.write("claw/handlers/words.py", "def words(text):\n    return text.split()\n");
     let handler = "from words import words\n\n\nasync def run(text, limit=3, **rest):\n    \
         return {'words': len(words(text)), 'limit': limit, 'rest': rest}\n";
-    stage.write("claw/handlers/count.py", handler);
-    let (claw, skills) = (stage.path("claw"), stage.path("skills"));
+    test_env.write("claw/handlers/count.py", handler);
+    let (claw, skills) = (test_env.path("claw"), test_env.path("skills"));
     let [claw, skills] = [claw, skills].map(|path| path.to_string_lossy().into_owned());
-    let run = stage.savoir(&["migrate", &claw, "--output", &skills, "--validate"]);
+    let run = test_env.savoir(&["migrate", &claw, "--output", &skills, "--validate"]);
     assert_eq!(run.code, 0, "{run}");
-    stage.approve("text-tools");
-    let counted = stage.run("text-tools/count_words", &["--param", "text=one two"]);
+    test_env.approve("text-tools");
+    let counted = test_env.run("text-tools/count_words", &["--param", "text=one two"]);
     assert_eq!(
         counted.succeeds()["parsed"],
         json!({"words": 2, "limit": 3, "rest": {"class": "plain"}})
     );
     let given = r#"{"text": "one", "class_": "b", "limit": 1}"#;
-    let counted = stage.run("text-tools/count_words", &["--params-json", given]);
+    let counted = test_env.run("text-tools/count_words", &["--params-json", given]);
     assert_eq!(
         counted.succeeds()["parsed"],
         json!({"words": 1, "limit": 1, "rest": {"class": "b"}})
     );
-    let drawn = stage.run("text-tools/draw", &[]);
+    let drawn = test_env.run("text-tools/draw", &[]);
     drawn.fails(1, "tool-raised");
-    drawn.says(&["NotImplementedError", "`draw.js` is not Python"]);
-    assert_eq!(stage.record()["dialect"], "gaia");
+    drawn.assert_error_contains(&["NotImplementedError", "`draw.js` is not Python"]);
+    assert_eq!(test_env.record()["dialect"], "gaia");
 }
 
 #[test]
 fn a_prompt_is_answered_when_all_is_there() {
-    let stage = Stage::with_example("pull-request-review");
+    let test_env = RunTestEnv::with_example("pull-request-review");
     let good = ["--input", "pull_request=https://example.com/pull/1"];
-    let skill = stage.skill("pull-request-review");
+    let skill = test_env.skill("pull-request-review");
     let provider = Provider::new(ProviderBehavior::Says(&["{\"verdict\": ", "\"approve\"}"]));
-    let mut command = stage.command(&[&["run", &skill], &good[..]].concat());
+    let mut command = test_env.command(&[&["run", &skill], &good[..]].concat());
     provider.of(&mut command);
     let output = command.output().expect("savoir runs");
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -262,10 +263,10 @@ fn a_prompt_is_answered_when_all_is_there() {
     let asked = provider.questions()[0]["messages"][1]["content"].clone();
     let asked = asked.as_str().unwrap_or_default().trim_start();
     assert!(asked.starts_with("# Review https://example.com/pull/1\n\nStrictness: 3"), "{asked}");
-    stage.run("pull-request-review", &good).fails_in_events(2, "no-model");
+    test_env.run("pull-request-review", &good).fails_in_events(2, "no-model");
 
     let bad = ["--input", "pull_request=not a url", "--input", "strictness=many", "--input", "x=1"];
-    let said = stage.run("pull-request-review", &bad).fails_in_events(2, "unknown-input");
+    let said = test_env.run("pull-request-review", &bad).fails_in_events(2, "unknown-input");
     for part in [
         "has no input `x`",
         "`pull_request` must be an absolute URL",
@@ -273,13 +274,13 @@ fn a_prompt_is_answered_when_all_is_there() {
     ] {
         assert!(said.contains(part), "{said}");
     }
-    stage.run("pull-request-review", &[]).fails_in_events(2, "missing-input");
+    test_env.run("pull-request-review", &[]).fails_in_events(2, "missing-input");
     let twice = ["--input", "strictness=1", "--input", "strictness=2"];
-    stage.run("pull-request-review", &twice).fails_in_events(2, "invalid-input");
+    test_env.run("pull-request-review", &twice).fails_in_events(2, "invalid-input");
 
-    let text = stage.sandbox.read("skills/pull-request-review/SKILL.md");
+    let text = test_env.sandbox.read("skills/pull-request-review/SKILL.md");
     let needy = text.replace("tools: [git]", "tools: [git, no-such-a, no-such-b]");
-    stage.write("skills/pull-request-review/SKILL.md", needy);
-    let said = stage.run("pull-request-review", &good).fails_in_events(1, "missing-tools");
+    test_env.write("skills/pull-request-review/SKILL.md", needy);
+    let said = test_env.run("pull-request-review", &good).fails_in_events(1, "missing-tools");
     assert!(said.contains("no-such-a, no-such-b"), "{said}");
 }

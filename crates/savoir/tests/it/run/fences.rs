@@ -1,85 +1,85 @@
-//! `--exec-fences`: code blocks of a prompt, run as they are.
+//! Tests `--exec-fences`, which runs code blocks of a prompt.
 
 use serde_json::json;
 
-use super::Stage;
+use super::RunTestEnv;
 use crate::live_server::{Provider, ProviderBehavior};
 
 const SCHEMA: &str = "outputs:\n  type: json\n  schema:\n    type: object\n    required: [url]\n    properties: {url: {type: string}, count: {type: integer}}\n";
 
-fn stage(fields: &str, body: &str) -> Stage {
-    let stage = Stage::new();
-    stage.write(
+fn test_env(fields: &str, body: &str) -> RunTestEnv {
+    let test_env = RunTestEnv::new();
+    test_env.write(
         "skills/fenced/SKILL.md",
         format!(
             "---\nname: fenced\nversion: 1.0.0\ndescription: Runs code blocks.\nruntime:\n  type: markdown-skill\n\
              inputs:\n  - {{name: pr-url, type: string, required: true}}\n{fields}---\n\n# Look at {{{{ pr-url }}}}\n\n{body}\n"
         ),
     );
-    stage.approve("fenced");
-    stage
+    test_env.approve("fenced");
+    test_env
 }
 
 const HOSTILE: &str = "pr-url=x\"; touch /tmp/evil; $(id) `id`";
 
 #[test]
 fn inputs_come_in_variables() {
-    let stage = stage(
+    let test_env = test_env(
         "",
         "```bash\necho \"bash: $INPUT_PR_URL\"\n```\n\nText.\n\n```python\nimport os\nprint('python:', os.environ['INPUT_PR_URL'])\n```\n\n```text\nnot code\n```",
     );
-    let run = stage.run("fenced", &["--exec-fences", "--input", HOSTILE]);
+    let run = test_env.run("fenced", &["--exec-fences", "--input", HOSTILE]);
     let value = HOSTILE.split_once('=').expect("a value").1;
     assert_eq!(run.succeeds()["output"], format!("bash: {value}\npython: {value}"));
-    assert_eq!(stage.records().len(), 2);
+    assert_eq!(test_env.records().len(), 2);
     // Without the option nothing runs.
     let provider = Provider::new(ProviderBehavior::Says(&["No."]));
     let mut command =
-        stage.command(&["run", &stage.skill("fenced"), "--input", "pr-url=https://x.org"]);
+        test_env.command(&["run", &test_env.skill("fenced"), "--input", "pr-url=https://x.org"]);
     provider.of(&mut command);
     let output = command.output().expect("savoir runs");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "No.\n");
     let asked = provider.questions()[0]["messages"][1]["content"].to_string();
     assert!(asked.contains("```bash\\necho"), "{asked}");
-    let record = stage.record();
+    let record = test_env.record();
     assert_eq!((&record["success"], &record["command"]), (&true.into(), &serde_json::json!([])));
-    assert_eq!(stage.records().len(), 3, "an answer is in the records, too");
+    assert_eq!(test_env.records().len(), 3, "an answer is in the records, too");
 }
 
 #[test]
-fn code_holds_no_values() {
-    let inside = stage("", "```bash\necho {{ pr-url }}\n```");
+fn code_blocks_contain_no_input_values() {
+    let inside = test_env("", "```bash\necho {{ pr-url }}\n```");
     let run = inside.run("fenced", &["--exec-fences", "--input", "pr-url=x; id"]);
     run.fails(3, "code-in-input");
     assert_eq!(inside.record()["error"]["code"], "code-in-input");
-    // Nor can a value open a block of its own.
-    let outside = stage("", "Before {{ pr-url }} after.\n\n```bash\necho fine\n```");
+    // A value cannot open a new block either.
+    let outside = test_env("", "Before {{ pr-url }} after.\n\n```bash\necho fine\n```");
     let block = "pr-url=x\n\n```bash\nid\n```\n";
     outside.run("fenced", &["--exec-fences", "--input", block]).fails(3, "code-in-input");
-    let none = stage("", "Only text.");
+    let none = test_env("", "Only text.");
     none.run("fenced", &["--exec-fences", "--input", "pr-url=x"]).fails(2, "no-code");
 }
 
 #[test]
 fn the_sandbox_is_around_them() {
-    let stage = stage(
+    let test_env = test_env(
         "",
         "```python\nimport os, socket\nprint(os.listdir(os.path.expanduser('~')))\ntry:\n    socket.create_connection(('127.0.0.1', 9), 1)\nexcept OSError as error:\n    print(type(error).__name__)\n```\n\n```bash\nexit 3\n```\n\n```bash\necho never\n```",
     );
-    stage.write("home/mine.txt", "mine");
-    let run = stage.run("fenced", &["--exec-fences", "--input", "pr-url=x"]);
+    test_env.write("home/mine.txt", "mine");
+    let run = test_env.run("fenced", &["--exec-fences", "--input", "pr-url=x"]);
     let envelope = run.fails(3, "command-failed");
     assert_eq!(envelope["exit_code"], 3);
-    let records = stage.records();
+    let records = test_env.records();
     assert_eq!(records.len(), 2, "the third block is not reached");
     assert_eq!(records[1]["hosts"], json!([]));
     assert!(!records[1]["files"].to_string().contains("mine.txt"));
 }
 
 #[test]
-fn answers_are_held_against_their_schema() {
+fn results_are_validated_against_the_schema() {
     let input = ["--exec-fences", "--input", "pr-url=https://x.org/1"];
-    let good = stage(
+    let good = test_env(
         SCHEMA,
         "```bash\nprintf '{\"url\": \"%s\", \"count\": 2}' \"$INPUT_PR_URL\"\necho 'a warning' >&2\n```",
     );
@@ -89,15 +89,15 @@ fn answers_are_held_against_their_schema() {
     let plain = good.savoir(&[&["run", &skill], &input[..]].concat());
     assert_eq!(plain.json(), json!({"url": "https://x.org/1", "count": 2}));
 
-    let bad = stage(SCHEMA, "```bash\necho '{\"count\": \"two\"}'\n```");
+    let bad = test_env(SCHEMA, "```bash\necho '{\"count\": \"two\"}'\n```");
     let run = bad.run("fenced", &input);
     run.fails(1, "output-mismatch");
-    run.says(&["url", "count"]);
-    let text = stage(SCHEMA, "```bash\necho just text\n```");
+    run.assert_error_contains(&["url", "count"]);
+    let text = test_env(SCHEMA, "```bash\necho just text\n```");
     text.run("fenced", &input).fails(1, "output-not-json");
     // An answer may be longer than what is shown of an output.
     let long =
-        stage(SCHEMA, "```python\nimport json\nprint(json.dumps({'url': 'x' * 20000}))\n```");
+        test_env(SCHEMA, "```python\nimport json\nprint(json.dumps({'url': 'x' * 20000}))\n```");
     let envelope = long.run("fenced", &input).succeeds();
     assert_eq!(envelope["parsed"]["url"].as_str().map(str::len), Some(20000));
 }

@@ -1,4 +1,4 @@
-//! What a new user meets in the first hour: arguments, lost files, missing packages, pipes, misspelled
+//! Tests common problems of new users: arguments, lost files, missing packages, pipes, misspelled
 //! paths. Each hint is followed.
 
 use std::{
@@ -8,37 +8,37 @@ use std::{
     process::{Command, Stdio},
 };
 
-use super::Stage;
+use super::RunTestEnv;
 use crate::support::Transcript;
 
 const SKILL: &str =
     "---\nname: NAME\ndescription: Works on files. Use when asked to.\n---\n\nRun it.\n";
 
 /// A skill of scripts in a folder, not approved.
-fn skill(stage: &Stage, folder: &str, files: &[(&str, &str)]) {
+fn skill(test_env: &RunTestEnv, folder: &str, files: &[(&str, &str)]) {
     let name = folder.rsplit('/').next().unwrap_or(folder);
-    stage.write(&format!("{folder}/SKILL.md"), SKILL.replace("NAME", name));
+    test_env.write(&format!("{folder}/SKILL.md"), SKILL.replace("NAME", name));
     for (file, content) in files {
-        stage.write(&format!("{folder}/{file}"), content);
+        test_env.write(&format!("{folder}/{file}"), content);
     }
 }
 
 /// An approved skill `tools` of scripts.
-fn scripts(files: &[(&str, &str)]) -> Stage {
-    let stage = Stage::new();
+fn scripts(files: &[(&str, &str)]) -> RunTestEnv {
+    let test_env = RunTestEnv::new();
     let files: Vec<(String, &str)> =
         files.iter().map(|(file, content)| (format!("scripts/{file}"), *content)).collect();
     let files: Vec<(&str, &str)> =
         files.iter().map(|(file, content)| (file.as_str(), *content)).collect();
-    skill(&stage, "skills/tools", &files);
-    stage.approve("tools");
-    stage
+    skill(&test_env, "skills/tools", &files);
+    test_env.approve("tools");
+    test_env
 }
 
-/// Runs `savoir` in a folder of the stage.
-fn run_in(stage: &Stage, folder: &str, arguments: &[&str]) -> Transcript {
-    let mut command = stage.command(arguments);
-    let output = command.current_dir(stage.path(folder)).output().expect("savoir runs");
+/// Runs `savoir` in a folder of the test environment.
+fn run_in(test_env: &RunTestEnv, folder: &str, arguments: &[&str]) -> Transcript {
+    let mut command = test_env.command(arguments);
+    let output = command.current_dir(test_env.path(folder)).output().expect("savoir runs");
     Transcript {
         code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -47,25 +47,25 @@ fn run_in(stage: &Stage, folder: &str, arguments: &[&str]) -> Transcript {
 }
 
 /// Runs the command of the hint in a folder.
-fn follow_hint(stage: &Stage, folder: &str, run: &Transcript) {
+fn follow_hint(test_env: &RunTestEnv, folder: &str, run: &Transcript) {
     let hint = run.stderr.split("to allow it: savoir ").nth(1).and_then(|rest| rest.lines().next());
     let hint = hint.unwrap_or_else(|| panic!("no hint: {run}"));
     let words: Vec<&str> = hint.split(' ').chain(["--yes"]).collect();
-    let approved = run_in(stage, folder, &words);
+    let approved = run_in(test_env, folder, &words);
     assert_eq!(approved.code, 0, "{approved}");
 }
 
 #[test]
 fn arguments_follow_the_script() {
-    let stage = scripts(&[("a.sh", "printf '[%s]' \"$@\"\n")]);
-    let target = stage.skill("tools/scripts/a.sh");
+    let test_env = scripts(&[("a.sh", "printf '[%s]' \"$@\"\n")]);
+    let target = test_env.skill("tools/scripts/a.sh");
     for (words, says) in [
         (&["one", "two words"][..], "[one][two words]"),
         (&["n=2", "--", "-x"], "[n=2][-x]"),
         (&["--", "--flag", "one"], "[--flag][one]"),
         (&["one", "--timeout", "5", "two"], "[one][two]"),
     ] {
-        let run = stage.savoir(&[&["run", &target], words].concat());
+        let run = test_env.savoir(&[&["run", &target], words].concat());
         assert_eq!((run.code, run.stdout.as_str()), (0, says), "{words:?}: {run}");
     }
 }
@@ -73,15 +73,15 @@ fn arguments_follow_the_script() {
 #[test]
 fn arguments_for_a_tool_or_a_prompt_are_an_error_with_the_option() {
     let rows = "| n | integer | yes | How many |";
-    let stage = Stage::with_commands("", &[("count", rows, "seq {{n}}")]);
-    skill(&stage, "skills/plain", &[]);
+    let test_env = RunTestEnv::with_commands("", &[("count", rows, "seq {{n}}")]);
+    skill(&test_env, "skills/plain", &[]);
     for (target, words, says, hint) in [
         ("demo", &["n=2"][..], "arguments such as `n=2` are for a script", "--param n=2"),
         ("demo/count", &["n=2", "m=a b"], "are for a script", "--param n=2 --param 'm=a b'"),
         ("demo", &["two"], "arguments such as `two` are", "pass parameters of a tool with --param"),
         ("plain", &["a=b"], "arguments such as `a=b` are", "--input a=b"),
     ] {
-        let run = stage.savoir(&[&["run", &stage.skill(target)], words].concat());
+        let run = test_env.savoir(&[&["run", &test_env.skill(target)], words].concat());
         assert_eq!(run.code, 2, "{run}");
         assert!(run.stderr.contains(says), "{run}");
         assert!(run.stderr.ends_with(&format!("hint: {hint}\n")), "{run}");
@@ -90,35 +90,35 @@ fn arguments_for_a_tool_or_a_prompt_are_an_error_with_the_option() {
 
 #[test]
 fn a_granted_program_of_the_user_is_found() {
-    let mut stage = scripts(&[("a.sh", "mytool; ls ~/.local/bin; other || echo no other\n")]);
-    stage.script("home/.local/bin/mytool", "#!/bin/sh\necho mine\n");
-    stage.script("home/.local/bin/other", "#!/bin/sh\necho other\n");
-    let bin = stage.path("home/.local/bin");
+    let mut test_env = scripts(&[("a.sh", "mytool; ls ~/.local/bin; other || echo no other\n")]);
+    test_env.script("home/.local/bin/mytool", "#!/bin/sh\necho mine\n");
+    test_env.script("home/.local/bin/other", "#!/bin/sh\necho other\n");
+    let bin = test_env.path("home/.local/bin");
     fs::set_permissions(&bin, fs::Permissions::from_mode(0o755)).expect("a mode");
-    stage.set("PATH", &format!("/usr/bin:/bin:{}", bin.display()));
-    let skill = stage.skill("tools");
-    let run = stage.savoir(&["approve", &skill, "--yes", "--allow-program", "mytool"]);
+    test_env.set("PATH", &format!("/usr/bin:/bin:{}", bin.display()));
+    let skill = test_env.skill("tools");
+    let run = test_env.savoir(&["approve", &skill, "--yes", "--allow-program", "mytool"]);
     assert_eq!(run.code, 0, "{run}");
-    let run = stage.savoir(&["run", &stage.skill("tools/a.sh")]);
+    let run = test_env.savoir(&["run", &test_env.skill("tools/a.sh")]);
     assert_eq!((run.code, run.stdout.as_str()), (0, "mine\nmytool\nno other\n"), "{run}");
 }
 
 #[test]
 fn the_hint_for_a_program_of_the_user_works() {
-    let mut stage = scripts(&[("a.sh", "mytool\n")]);
-    stage.script("home/.local/bin/mytool", "#!/bin/sh\necho mine\n");
-    stage.set("PATH", &format!("/usr/bin:/bin:{}", stage.path("home/.local/bin").display()));
-    let target = stage.skill("tools/a.sh");
-    let run = stage.savoir(&["run", &target]);
+    let mut test_env = scripts(&[("a.sh", "mytool\n")]);
+    test_env.script("home/.local/bin/mytool", "#!/bin/sh\necho mine\n");
+    test_env.set("PATH", &format!("/usr/bin:/bin:{}", test_env.path("home/.local/bin").display()));
+    let target = test_env.skill("tools/a.sh");
+    let run = test_env.savoir(&["run", &target]);
     assert_eq!(run.code, 127, "{run}");
-    follow_hint(&stage, "work", &run);
-    let run = stage.savoir(&["run", &target]);
+    follow_hint(&test_env, "work", &run);
+    let run = test_env.savoir(&["run", &target]);
     assert_eq!((run.code, run.stdout.as_str()), (0, "mine\n"), "{run}");
 }
 
 #[test]
-fn files_that_a_person_expects_are_reported_when_they_are_lost() {
-    let stage = scripts(&[
+fn lost_files_are_reported() {
+    let test_env = scripts(&[
         ("todo.sh", "echo milk >> ~/.todo.txt\n"),
         ("said.sh", "echo x > /tmp/report.md && echo 'wrote /tmp/report.md.'\n"),
         ("given.sh", "echo x > \"$1\"\n"),
@@ -128,8 +128,8 @@ fn files_that_a_person_expects_are_reported_when_they_are_lost() {
         ("said.sh", &[], "it wrote /tmp/report.md into a temporary /tmp, which was deleted"),
         ("given.sh", &["/tmp/out.csv"], "it wrote /tmp/out.csv into a temporary /tmp"),
     ] {
-        let target = stage.skill(&format!("tools/{script}"));
-        let run = stage.savoir(&[&["run", &target], words].concat());
+        let target = test_env.skill(&format!("tools/{script}"));
+        let run = test_env.savoir(&[&["run", &target], words].concat());
         assert_eq!(run.code, 0, "{run}");
         assert!(run.stderr.contains(lost), "{run}");
         assert!(run.stderr.contains("--allow-write"), "{run}");
@@ -137,20 +137,20 @@ fn files_that_a_person_expects_are_reported_when_they_are_lost() {
 }
 
 #[test]
-fn caches_and_temporary_files_are_lost_without_a_word() {
-    let stage = scripts(&[(
+fn lost_caches_are_not_reported() {
+    let test_env = scripts(&[(
         "a.sh",
         "mkdir -p ~/.cache/x ~/.config ~/.mytool && echo x > ~/.cache/x/y && echo x > ~/.mytool/y\n\
          echo x > ~/.config/z && echo x > /tmp/scratch && echo x > /tmp/report.md\n\
          echo see /tmp/report.md.bak\n",
     )]);
-    let run = stage.savoir(&["run", &stage.skill("tools/a.sh")]);
+    let run = test_env.savoir(&["run", &test_env.skill("tools/a.sh")]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run}");
 }
 
 #[test]
 fn a_missing_package_has_a_hint() {
-    let stage = scripts(&[
+    let test_env = scripts(&[
         ("a.py", "import yaml_of_nobody.deep\n"),
         ("b.py", "import PIL\n"),
         ("own.py", "import helper_elsewhere\n"),
@@ -172,7 +172,7 @@ fn a_missing_package_has_a_hint() {
         ("d.mjs", Some("Node package `@nobody/thing` is not installed: add it to".to_owned())),
         ("e.js", None),
     ] {
-        let run = stage.savoir(&["run", &stage.skill(&format!("tools/scripts/{script}"))]);
+        let run = test_env.savoir(&["run", &test_env.skill(&format!("tools/scripts/{script}"))]);
         assert_eq!(run.code, 1, "{run}");
         match hint {
             Some(hint) => assert!(run.stderr.contains(&hint), "{script}: {run}"),
@@ -182,24 +182,24 @@ fn a_missing_package_has_a_hint() {
 }
 
 #[test]
-fn python_is_python3_where_there_is_no_other() {
-    let mut stage = Stage::with_commands("", &[("run_it", "", "python scripts/a.py")]);
-    stage.set("PATH", "/usr/bin:/bin");
-    stage.write("skills/demo/scripts/a.py", "print('tool')\n");
-    stage.script("skills/demo/scripts/b", "#!/usr/bin/env python\nprint('executable')\n");
-    stage.write("skills/demo/scripts/c.py", "#!/usr/bin/python -u\nprint('plain file')\n");
-    stage.approve("demo");
+fn python_falls_back_to_python3() {
+    let mut test_env = RunTestEnv::with_commands("", &[("run_it", "", "python scripts/a.py")]);
+    test_env.set("PATH", "/usr/bin:/bin");
+    test_env.write("skills/demo/scripts/a.py", "print('tool')\n");
+    test_env.script("skills/demo/scripts/b", "#!/usr/bin/env python\nprint('executable')\n");
+    test_env.write("skills/demo/scripts/c.py", "#!/usr/bin/python -u\nprint('plain file')\n");
+    test_env.approve("demo");
     for (target, says) in
         [("run_it", "tool\n"), ("scripts/b", "executable\n"), ("scripts/c.py", "plain file\n")]
     {
-        let run = stage.savoir(&["run", &stage.skill(&format!("demo/{target}"))]);
+        let run = test_env.savoir(&["run", &test_env.skill(&format!("demo/{target}"))]);
         assert_eq!((run.code, run.stdout.as_str()), (0, says), "{target}: {run}");
     }
 }
 
 #[test]
-fn a_command_that_needs_a_shell_says_so_when_it_runs() {
-    let stage = Stage::with_commands(
+fn command_that_needs_a_shell_is_an_error() {
+    let test_env = RunTestEnv::with_commands(
         "",
         &[
             ("piped", "", "echo a | cat > out.txt && echo b"),
@@ -207,7 +207,7 @@ fn a_command_that_needs_a_shell_says_so_when_it_runs() {
             ("shell", "", "bash -c 'echo a | cat'"),
         ],
     );
-    let run = stage.savoir(&["run", &stage.skill("demo/piped")]);
+    let run = test_env.savoir(&["run", &test_env.skill("demo/piped")]);
     assert_eq!(run.code, 0, "{run}");
     for problem in [
         "`|` is a pipe, which needs a shell; there is none",
@@ -221,19 +221,19 @@ fn a_command_that_needs_a_shell_says_so_when_it_runs() {
         "{run}"
     );
     for tool in ["quoted", "shell"] {
-        let run = stage.savoir(&["run", &stage.skill(&format!("demo/{tool}"))]);
+        let run = test_env.savoir(&["run", &test_env.skill(&format!("demo/{tool}"))]);
         assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{tool}: {run}");
     }
 }
 
-/// Runs a shell line on a terminal of its own and types into it; nothing where there is no `script`.
+/// Runs a shell line on a new terminal and types into it; `None` without `script`.
 /// What is shown is `stdout`.
-fn on_a_terminal(stage: &Stage, line: &str, typed: &str) -> Option<Transcript> {
-    let savoir = stage.command(&[]);
+fn on_a_terminal(test_env: &RunTestEnv, line: &str, typed: &str) -> Option<Transcript> {
+    let savoir = test_env.command(&[]);
     let program = savoir.get_program().to_string_lossy().into_owned();
     let mut command = Command::new("script");
     command.args(["-qec", &line.replace("savoir", &program), "/dev/null"]);
-    command.current_dir(stage.path("work"));
+    command.current_dir(test_env.path("work"));
     for (name, value) in savoir.get_envs() {
         match value {
             Some(value) => command.env(name, value),
@@ -253,27 +253,27 @@ fn on_a_terminal(stage: &Stage, line: &str, typed: &str) -> Option<Transcript> {
 }
 
 #[test]
-fn a_person_is_asked_on_the_terminal_beside_a_pipe() {
-    let stage = Stage::new();
-    skill(&stage, "skills/tools", &[("scripts/count.sh", "echo lines: $(wc -l)\n")]);
-    let target = stage.skill("tools/scripts/count.sh");
+fn user_is_asked_on_the_terminal_despite_a_pipe() {
+    let test_env = RunTestEnv::new();
+    skill(&test_env, "skills/tools", &[("scripts/count.sh", "echo lines: $(wc -l)\n")]);
+    let target = test_env.skill("tools/scripts/count.sh");
     let line = format!("printf 'y\\ny\\ny\\n' | savoir run {target}");
-    let Some(run) = on_a_terminal(&stage, &line, "n\n") else { return };
+    let Some(run) = on_a_terminal(&test_env, &line, "n\n") else { return };
     assert_eq!(run.code, 3, "the pipe says yes, the person no: {run}");
     assert!(run.stdout.contains("Run it? [y]es once"), "{run}");
-    let run = on_a_terminal(&stage, &line, "y\n").expect("a terminal");
+    let run = on_a_terminal(&test_env, &line, "y\n").expect("a terminal");
     assert!(run.code == 0 && run.stdout.contains("lines: 3"), "{run}");
-    // A closed input is nobody's.
-    let run = on_a_terminal(&stage, &format!("savoir run {target} < /dev/null"), "y\n");
+    // A closed input cannot answer.
+    let run = on_a_terminal(&test_env, &format!("savoir run {target} < /dev/null"), "y\n");
     let run = run.expect("a terminal");
     assert!(run.code == 3 && run.stdout.contains("no terminal to ask on"), "{run}");
 }
 
 #[test]
-fn without_a_terminal_a_pipe_is_no_answer() {
-    let stage = Stage::new();
-    skill(&stage, "skills/tools", &[("scripts/count.sh", "wc -l\n")]);
-    let mut command = stage.command(&["run", &stage.skill("tools/scripts/count.sh")]);
+fn piped_input_does_not_answer_questions() {
+    let test_env = RunTestEnv::new();
+    skill(&test_env, "skills/tools", &[("scripts/count.sh", "wc -l\n")]);
+    let mut command = test_env.command(&["run", &test_env.skill("tools/scripts/count.sh")]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("savoir runs");
     // It may have ended before it reads anything.
@@ -289,20 +289,20 @@ const REPORT: (&str, &str) = ("scripts/report.sh", "echo report > report.md && c
 #[test]
 fn a_folder_called_skills_is_a_folder_of_the_project() {
     for is_repository in [true, false] {
-        let stage = Stage::new();
-        skill(&stage, "work/skills/csv-report", &[REPORT]);
+        let test_env = RunTestEnv::new();
+        skill(&test_env, "work/skills/csv-report", &[REPORT]);
         if is_repository {
-            stage.repository();
+            test_env.repository();
         }
         let script = "csv-report/scripts/report.sh";
         for allowed in [&["--allow", "project"], &["--allow-write", "."]] {
             let approve = ["approve", "csv-report", "--yes", allowed[0], allowed[1]];
-            let approved = run_in(&stage, "work/skills", &approve);
+            let approved = run_in(&test_env, "work/skills", &approve);
             assert_eq!(approved.code, 0, "{approved}");
-            let run = run_in(&stage, "work/skills", &["run", script]);
+            let run = run_in(&test_env, "work/skills", &["run", script]);
             assert_eq!((run.code, run.stdout.as_str()), (0, "report\n"), "{allowed:?}: {run}");
-            fs::remove_file(stage.path("work/skills/report.md")).expect("a report");
-            let revoked = run_in(&stage, "work/skills", &["revoke", "csv-report"]);
+            fs::remove_file(test_env.path("work/skills/report.md")).expect("a report");
+            let revoked = run_in(&test_env, "work/skills", &["revoke", "csv-report"]);
             assert_eq!(revoked.code, 0, "{revoked}");
         }
     }
@@ -310,94 +310,94 @@ fn a_folder_called_skills_is_a_folder_of_the_project() {
 
 #[test]
 fn folders_of_agents_stay_as_they_are() {
-    let stage = Stage::new();
+    let test_env = RunTestEnv::new();
     let script = "mkdir -p .claude/skills/x; echo x > .claude/skills/new.md\n";
-    skill(&stage, "skills/tools", &[("scripts/a.sh", script)]);
-    stage.repository();
-    fs::create_dir_all(stage.path("work/.claude/skills")).expect("folders");
-    let tools = stage.skill("tools");
-    let run = stage.savoir(&["approve", &tools, "--yes", "--allow", "project"]);
+    skill(&test_env, "skills/tools", &[("scripts/a.sh", script)]);
+    test_env.repository();
+    fs::create_dir_all(test_env.path("work/.claude/skills")).expect("folders");
+    let tools = test_env.skill("tools");
+    let run = test_env.savoir(&["approve", &tools, "--yes", "--allow", "project"]);
     assert_eq!(run.code, 0, "{run}");
-    let run = stage.savoir(&["run", &format!("{tools}/scripts/a.sh")]);
+    let run = test_env.savoir(&["run", &format!("{tools}/scripts/a.sh")]);
     assert_ne!(run.code, 0, "{run}");
-    assert!(!stage.path("work/.claude/skills/new.md").exists(), "{run}");
+    assert!(!test_env.path("work/.claude/skills/new.md").exists(), "{run}");
 }
 
 #[test]
 fn the_hint_for_a_new_file_works_in_a_folder_that_agents_read() {
     let script = "echo x > skills/report.md\necho y > skills/kept/SKILL.md || exit 1\n";
-    let stage = Stage::new();
-    skill(&stage, "skills/tools", &[("scripts/a.sh", script)]);
-    skill(&stage, "work/skills/kept", &[]);
-    let (tools, target) = (stage.skill("tools"), stage.skill("tools/scripts/a.sh"));
-    let run = stage.savoir(&["approve", &tools, "--yes", "--allow", "project"]);
+    let test_env = RunTestEnv::new();
+    skill(&test_env, "skills/tools", &[("scripts/a.sh", script)]);
+    skill(&test_env, "work/skills/kept", &[]);
+    let (tools, target) = (test_env.skill("tools"), test_env.skill("tools/scripts/a.sh"));
+    let run = test_env.savoir(&["approve", &tools, "--yes", "--allow", "project"]);
     assert_eq!(run.code, 0, "{run}");
-    let run = stage.savoir(&["run", &target]);
+    let run = test_env.savoir(&["run", &target]);
     assert_eq!(run.code, 1, "{run}");
     let hint = "--allow-write skills/report.md";
     assert!(run.stderr.contains(hint), "{run}");
-    let run = stage.savoir(&["approve", &tools, "--yes", "--allow-write", "skills/report.md"]);
+    let run = test_env.savoir(&["approve", &tools, "--yes", "--allow-write", "skills/report.md"]);
     assert_eq!(run.code, 0, "{run}");
-    let run = stage.savoir(&["run", &target]);
+    let run = test_env.savoir(&["run", &target]);
     assert_eq!(run.code, 1, "the skill beside it stays as it is: {run}");
-    assert_eq!(fs::read_to_string(stage.path("work/skills/report.md")).expect("a file"), "x\n");
-    let kept = fs::read_to_string(stage.path("work/skills/kept/SKILL.md")).expect("a file");
+    assert_eq!(fs::read_to_string(test_env.path("work/skills/report.md")).expect("a file"), "x\n");
+    let kept = fs::read_to_string(test_env.path("work/skills/kept/SKILL.md")).expect("a file");
     assert!(kept.contains("name: kept"), "{kept}");
 }
 
 #[test]
 fn tools_lists_scripts_of_a_skill_without_tools() {
-    let stage = Stage::new();
+    let test_env = RunTestEnv::new();
     let files = [REPORT, ("scripts/README.md", "About."), ("scripts/data.json", "{}")];
-    skill(&stage, "work/skills/csv-report", &files);
-    skill(&stage, "work/skills/plain", &[]);
-    let run = stage.savoir(&["tools", "skills/csv-report"]);
+    skill(&test_env, "work/skills/csv-report", &files);
+    skill(&test_env, "work/skills/plain", &[]);
+    let run = test_env.savoir(&["tools", "skills/csv-report"]);
     let says = "csv-report\n  no tools; run its scripts:\n      savoir run skills/csv-report/scripts/report.sh\n";
     assert_eq!((run.code, run.stdout.as_str()), (0, says), "{run}");
-    let run = stage.savoir(&["tools", "skills/plain"]);
+    let run = test_env.savoir(&["tools", "skills/plain"]);
     assert_eq!((run.code, run.stdout.as_str()), (0, "no tools\n"), "{run}");
-    let run = stage.savoir(&["tools", "skills/csv-report", "--json"]);
+    let run = test_env.savoir(&["tools", "skills/csv-report", "--json"]);
     assert_eq!(run.json()["tools"], serde_json::json!([]), "{run}");
 }
 
 #[test]
 fn a_script_is_named_in_the_folder_of_its_skill() {
-    let stage = Stage::new();
-    skill(&stage, "work/skills/tools", &[("scripts/a.sh", "echo ran $1\n")]);
-    assert_eq!(stage.savoir(&["approve", "skills/tools", "--yes"]).code, 0);
+    let test_env = RunTestEnv::new();
+    skill(&test_env, "work/skills/tools", &[("scripts/a.sh", "echo ran $1\n")]);
+    assert_eq!(test_env.savoir(&["approve", "skills/tools", "--yes"]).code, 0);
     for (folder, target) in [
         ("work/skills/tools", "scripts/a.sh"),
         ("work/skills/tools", "./scripts/a.sh"),
         ("work/skills/tools/scripts", "a.sh"),
         ("work/skills/tools/scripts", "./a.sh"),
     ] {
-        let run = run_in(&stage, folder, &["run", target, "it"]);
+        let run = run_in(&test_env, folder, &["run", target, "it"]);
         assert_eq!((run.code, run.stdout.as_str()), (0, "ran it\n"), "{folder} {target}: {run}");
     }
 }
 
 #[test]
 fn a_misspelled_folder_is_corrected() {
-    let stage = Stage::new();
-    skill(&stage, "work/skills/text-filters", &[REPORT]);
+    let test_env = RunTestEnv::new();
+    skill(&test_env, "work/skills/text-filters", &[REPORT]);
     for (typed, meant) in [
         ("skills/text-filter/column", "skills/text-filters/column"),
         ("./skill/text-filters", "./skills/text-filters"),
         ("skills/text-filtres", "skills/text-filters"),
     ] {
-        let run = stage.savoir(&["run", typed]);
+        let run = test_env.savoir(&["run", typed]);
         assert_eq!(run.code, 2, "{run}");
         assert!(run.stderr.contains(&format!("hint: did you mean {meant}?\n")), "{run}");
         assert!(!run.stderr.contains("no installed skill is called"), "{run}");
     }
-    let run = stage.savoir(&["run", "skills/xyz/column"]);
+    let run = test_env.savoir(&["run", "skills/xyz/column"]);
     assert!(run.code == 2 && !run.stderr.contains("is called"), "{run}");
 }
 
 #[test]
 fn a_time_of_zero_is_an_error() {
-    let stage = scripts(&[("a.sh", "echo ran\n")]);
-    let run = stage.savoir(&["run", &stage.skill("tools/a.sh"), "--timeout", "0"]);
+    let test_env = scripts(&[("a.sh", "echo ran\n")]);
+    let run = test_env.savoir(&["run", &test_env.skill("tools/a.sh"), "--timeout", "0"]);
     assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run}");
     assert!(run.stderr.contains("0 is not in 1.."), "{run}");
 }

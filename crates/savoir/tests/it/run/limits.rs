@@ -1,4 +1,4 @@
-//! Limits on time, output and processes.
+//! Tests limits on time, output and processes.
 
 use std::{
     fs,
@@ -7,9 +7,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::Stage;
+use super::RunTestEnv;
 
-/// Processes outside whose command line has this word.
+/// Processes outside the sandbox whose command line contains this word.
 fn running(marker: &str) -> Vec<String> {
     let processes = fs::read_dir("/proc").expect("processes").flatten();
     let lines = processes.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
@@ -32,66 +32,67 @@ fn marker(name: &str) -> String {
 
 #[test]
 fn time_is_up_for_children_and_grandchildren() {
-    let stage = Stage::with_commands(
+    let test_env = RunTestEnv::with_commands(
         "timeout: 1\n",
         &[("stay", "| word | string | yes | Marker |", "./stay.py {{word}}")],
     );
     // It ignores SIGTERM, and a grandchild leaves session and parent.
-    stage.script(
+    test_env.script(
         "skills/demo/stay.py",
         "#!/usr/bin/python3\nimport os, signal, sys, time\n\
          signal.signal(signal.SIGTERM, signal.SIG_IGN)\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n\
          if os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n        time.sleep(100)\n    os._exit(0)\n\
          print('started', flush=True)\ntime.sleep(100)\n",
     );
-    stage.approve("demo");
+    test_env.approve("demo");
     let marker = marker("stay");
     let started = Instant::now();
-    let run = stage.run("demo/stay", &["--param", &format!("word={marker}")]);
+    let run = test_env.run("demo/stay", &["--param", &format!("word={marker}")]);
     let envelope = run.fails(124, "timeout");
     assert_eq!(envelope["error"], "Command timed out after 1s");
     assert_eq!(envelope["output"], "started");
     // One second, then five of grace, then the end.
     assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
     gone(&marker);
-    let record = stage.record();
+    let record = test_env.record();
     assert_eq!((&record["success"], &record["error"]["code"]), (&false.into(), &"timeout".into()));
 }
 
 #[test]
 fn a_grandchild_does_not_outlive_its_run() {
-    let stage = Stage::with_commands(
+    let test_env = RunTestEnv::with_commands(
         "timeout: 5\n",
         &[("leave", "| word | string | yes | Marker |", "./leave.py {{word}}")],
     );
-    stage.script(
+    test_env.script(
         "skills/demo/leave.py",
         "#!/usr/bin/python3\nimport os, sys, time\nif os.fork() == 0:\n    os.setsid()\n    \
          null = os.open('/dev/null', os.O_RDWR)\n    for number in (0, 1, 2):\n        os.dup2(null, number)\n    \
          time.sleep(100)\nprint('left')\n",
     );
-    stage.approve("demo");
+    test_env.approve("demo");
     let marker = marker("leave");
-    let run = stage.run("demo/leave", &["--param", &format!("word={marker}")]);
+    let run = test_env.run("demo/leave", &["--param", &format!("word={marker}")]);
     assert_eq!(run.succeeds()["output"], "left");
     gone(&marker);
 }
 
 #[test]
 fn killing_savoir_ends_the_tool_and_its_children() {
-    let stage = Stage::with_commands(
+    let test_env = RunTestEnv::with_commands(
         "timeout: 60\n",
         &[("stay", "| word | string | yes | Marker |", "./stay.py {{word}}")],
     );
-    stage.script(
+    test_env.script(
         "skills/demo/stay.py",
         "#!/usr/bin/python3\nimport os, time\nif os.fork() == 0:\n    os.setsid()\ntime.sleep(100)\n",
     );
-    stage.approve("demo");
+    test_env.approve("demo");
     let marker = marker("killed");
     let word = format!("word={marker}");
-    let skill = stage.skill("demo/stay");
-    let mut child = stage.command(&["run", &skill, "--param", &word]).spawn().expect("savoir runs");
+    let skill = test_env.skill("demo/stay");
+    let mut child =
+        test_env.command(&["run", &skill, "--param", &word]).spawn().expect("savoir runs");
     let started = Instant::now();
     // The program itself, its two processes and whatever waits for them.
     while running(&marker).iter().filter(|line| line.contains("python3 ")).count() < 2 {
@@ -105,43 +106,43 @@ fn killing_savoir_ends_the_tool_and_its_children() {
 
 #[test]
 fn a_gigabyte_of_output_is_cut_off() {
-    let stage = Stage::with_commands("timeout: 60\n", &[("flood", "", "./flood.py")]);
-    stage.script(
+    let test_env = RunTestEnv::with_commands("timeout: 60\n", &[("flood", "", "./flood.py")]);
+    test_env.script(
         "skills/demo/flood.py",
         "#!/usr/bin/python3\nimport os\nfor _ in range(16384):\n    os.write(1, b'x' * 65536)\n",
     );
-    stage.approve("demo");
+    test_env.approve("demo");
     let started = Instant::now();
-    let envelope = stage.run("demo/flood", &[]).fails(1, "output-limit");
+    let envelope = test_env.run("demo/flood", &[]).fails(1, "output-limit");
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
     assert!(envelope["output"].as_str().is_some_and(|text| text.len() < 4200));
     assert_eq!(envelope["truncated"], true);
 
     // So it is when a function prints it.
-    let stage = Stage::with_probe(&[]);
+    let test_env = RunTestEnv::with_probe(&[]);
     let code = "code=import os\nfor _ in range(16384):\n    os.write(1, b'x' * 65536)\n";
-    let envelope = stage.run("probe", &["--param", code]).fails(1, "output-limit");
+    let envelope = test_env.run("probe", &["--param", code]).fails(1, "output-limit");
     assert!(envelope["output"].as_str().is_some_and(|text| text.len() < 4200));
     assert!(started.elapsed() < Duration::from_secs(40), "{:?}", started.elapsed());
 }
 
 #[test]
 fn a_process_that_multiplies_is_bounded() {
-    let stage = Stage::with_commands(
+    let test_env = RunTestEnv::with_commands(
         "timeout: 2\n",
         &[("multiply", "| word | string | yes | Marker |", "./multiply.py {{word}}")],
     );
     // Without a bound it would stop by itself at a number that the machine can bear.
-    stage.script(
+    test_env.script(
         "skills/demo/multiply.py",
         "#!/usr/bin/python3\nimport os, time\ncount = 0\ntry:\n    while count < 1500:\n        \
          if os.fork() == 0:\n            time.sleep(100)\n            os._exit(0)\n        count += 1\n\
          except OSError as error:\n    print('refused after', count, flush=True)\n\
          else:\n    print('never refused', flush=True)\ntime.sleep(100)\n",
     );
-    stage.approve("demo");
+    test_env.approve("demo");
     let marker = marker("multiply");
-    let run = stage.run("demo/multiply", &["--param", &format!("word={marker}")]);
+    let run = test_env.run("demo/multiply", &["--param", &format!("word={marker}")]);
     // Resource limits do not count the processes of root everywhere; then they are counted beside.
     if run.envelope()["code"] == "process-limit" {
         let is_root = fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
@@ -157,15 +158,15 @@ fn a_process_that_multiplies_is_bounded() {
 
 #[test]
 fn an_interruption_ends_the_tool_and_tidies_up() {
-    let stage = Stage::with_commands("read_only: false\n", &[("nap", "", "sh nap.sh")]);
-    stage.write("skills/demo/nap.sh", "echo > started; mkdir .claude; sleep 30");
-    stage.approve("demo");
-    stage.repository();
-    let before = names(&stage.path("work"));
-    let tool = stage.skill("demo/nap");
-    let mut run = stage.command(&["run", &tool, "--json"]).spawn().expect("savoir starts");
+    let test_env = RunTestEnv::with_commands("read_only: false\n", &[("nap", "", "sh nap.sh")]);
+    test_env.write("skills/demo/nap.sh", "echo > started; mkdir .claude; sleep 30");
+    test_env.approve("demo");
+    test_env.repository();
+    let before = names(&test_env.path("work"));
+    let tool = test_env.skill("demo/nap");
+    let mut run = test_env.command(&["run", &tool, "--json"]).spawn().expect("savoir starts");
     let started = Instant::now();
-    while !stage.path("work/.claude").exists() {
+    while !test_env.path("work/.claude").exists() {
         assert!(started.elapsed() < Duration::from_secs(20), "the tool does not start");
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -174,11 +175,11 @@ fn an_interruption_ends_the_tool_and_tidies_up() {
     assert!(signalled.success());
     assert_eq!(run.wait().expect("it ends").code(), Some(130));
     assert!(started.elapsed() < Duration::from_secs(25), "it waited for the tool");
-    fs::remove_file(stage.path("work/started")).expect("what it wrote is kept");
-    let left = names(&stage.path("work"));
+    fs::remove_file(test_env.path("work/started")).expect("what it wrote is kept");
+    let left = names(&test_env.path("work"));
     let new: Vec<&String> = left.iter().filter(|name| !before.contains(name)).collect();
     assert!(matches!(*new, [aside] if aside.starts_with(".claude.held-")), "{left:?}");
-    assert_eq!(stage.records()[0]["error"]["code"], "stopped");
+    assert_eq!(test_env.records()[0]["error"]["code"], "stopped");
 }
 
 fn names(folder: &std::path::Path) -> Vec<String> {

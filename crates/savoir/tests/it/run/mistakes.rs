@@ -1,4 +1,4 @@
-//! `run`: mistakes, what they are told, and one JSON document whatever happens.
+//! Tests user errors of `savoir run`: their messages, and one JSON document for every outcome.
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
@@ -70,7 +70,7 @@ fn every_failure_is_one_document_with_a_name() {
 }
 
 #[test]
-fn mistakes_are_told_the_way_out() {
+fn errors_have_hints() {
     let sandbox = greet();
     for (words, help) in [
         (&["greet"][..], "hint: it takes who\nhint: pass a parameter with --param NAME=VALUE\n"),
@@ -90,7 +90,7 @@ fn mistakes_are_told_the_way_out() {
 }
 
 #[test]
-fn a_failed_run_says_what_it_was_kept_from() {
+fn failed_run_lists_denials() {
     let sandbox = script("#!/bin/sh\nread line < /etc/shadow || no-such-program\n");
     approve(&sandbox, "keeper");
     let run = sandbox.run(&["run", "keeper/scripts/keep.sh"]);
@@ -130,7 +130,7 @@ fn a_tool_starts_in_your_folder_in_a_repository_and_outside() {
 }
 
 #[test]
-fn an_edit_asks_again_and_says_so() {
+fn edited_skill_needs_a_new_approval() {
     let sandbox = greet();
     approve(&sandbox, "greet");
     let call = ["run", "greet", "--param", "who=Ada", "--json"];

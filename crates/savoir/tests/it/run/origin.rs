@@ -1,22 +1,22 @@
-//! Trust follows origin: what was installed from elsewhere is untrusted until it is signed or its
+//! Tests trust by origin: skills from other sources are untrusted until they are signed or their
 //! source is trusted.
 
 use std::process::Command;
 
-use super::{Stage, fingerprint};
+use super::{RunTestEnv, fingerprint};
 
 const BANNER: &str = "UNTRUSTED SKILL";
 
-/// A stage in whose working folder the skills of a repository are installed.
-fn installed(prepare: impl FnOnce(&Stage)) -> Stage {
-    let stage = Stage::new();
-    prepare(&stage);
+/// A test environment with skills of a repository installed in its working folder.
+fn installed(prepare: impl FnOnce(&RunTestEnv)) -> RunTestEnv {
+    let test_env = RunTestEnv::new();
+    prepare(&test_env);
     let git = |arguments: &[&str]| {
         let output = Command::new("git")
             .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.com"])
             .args(arguments)
-            .current_dir(stage.path("skills"))
-            .env("HOME", stage.path("home"))
+            .current_dir(test_env.path("skills"))
+            .env("HOME", test_env.path("home"))
             .env("GIT_CONFIG_NOSYSTEM", "1")
             .output()
             .expect("git runs");
@@ -26,118 +26,119 @@ fn installed(prepare: impl FnOnce(&Stage)) -> Stage {
     git(&["add", "."]);
     git(&["commit", "--quiet", "-m", "Skills"]);
     git(&["clone", "--quiet", "--bare", ".", "../origin.git"]);
-    let origin = stage.path("origin.git").display().to_string();
-    let run = stage.savoir(&["install", &origin, "--all", "--agent", "claude-code", "-y"]);
+    let origin = test_env.path("origin.git").display().to_string();
+    let run = test_env.savoir(&["install", &origin, "--all", "--agent", "claude-code", "-y"]);
     assert_eq!(run.code, 0, "{run}");
-    stage
+    test_env
 }
 
-fn says_hello(stage: &Stage) {
-    stage.commands("demo", "read_only: true\n", &[("hello", "", "echo hello")]);
+fn says_hello(test_env: &RunTestEnv) {
+    test_env.commands("demo", "read_only: true\n", &[("hello", "", "echo hello")]);
 }
 
 /// A skill of scripts, in the base format.
-fn prose(stage: &Stage) {
+fn prose(test_env: &RunTestEnv) {
     let text = "---\nname: tools\ndescription: Works on files. Use when asked to.\nmetadata:\n  \
                 version: \"1.0.0\"\n---\n\nRun it.\n";
-    stage.write("skills/tools/SKILL.md", text);
-    stage.write("skills/tools/scripts/a.sh", "echo ran\n");
+    test_env.write("skills/tools/SKILL.md", text);
+    test_env.write("skills/tools/scripts/a.sh", "echo ran\n");
 }
 
 #[test]
 fn a_downloaded_skill_of_gibberish_asks_every_time_with_a_banner() {
-    let stage = installed(says_hello);
+    let test_env = installed(says_hello);
     let target = ".claude/skills/demo/hello";
-    let run = stage.savoir(&["run", target]);
+    let run = test_env.savoir(&["run", target]);
     assert_eq!(run.code, 3, "{run}");
     assert!(run.stderr.contains(BANNER), "{run}");
     let digits = fingerprint(&run);
     assert_eq!(digits.len(), 32);
-    let run = stage.savoir(&["approve", ".claude/skills/demo", "--yes"]);
+    let run = test_env.savoir(&["approve", ".claude/skills/demo", "--yes"]);
     assert!(run.stdout.contains(BANNER) && run.stdout.contains("asked before every run"), "{run}");
-    let run = stage.savoir(&["run", target]);
+    let run = test_env.savoir(&["run", target]);
     assert_eq!(run.code, 3, "{run}");
-    let run = stage.savoir(&["run", target, "--approve", &digits]);
+    let run = test_env.savoir(&["run", target, "--approve", &digits]);
     assert_eq!((run.code, run.stdout.as_str()), (0, "hello\n"), "{run}");
     assert!(run.stderr.contains(BANNER), "{run}");
-    assert_eq!(stage.record()["trust"], "untrusted");
+    assert_eq!(test_env.record()["trust"], "untrusted");
 }
 
 #[test]
 fn a_downloaded_skill_of_another_dialect_runs_once_it_is_approved() {
-    let stage = installed(prose);
+    let test_env = installed(prose);
     let target = ".claude/skills/tools/scripts/a.sh";
-    let run = stage.savoir(&["run", target]);
+    let run = test_env.savoir(&["run", target]);
     assert_eq!(run.code, 3, "{run}");
-    let run = stage.savoir(&["approve", ".claude/skills/tools", "--yes"]);
+    let run = test_env.savoir(&["approve", ".claude/skills/tools", "--yes"]);
     assert_eq!(run.code, 0, "{run}");
-    let run = stage.savoir(&["run", target]);
+    let run = test_env.savoir(&["run", target]);
     assert_eq!((run.code, run.stdout.as_str()), (0, "ran\n"), "{run}");
     assert!(run.stderr.contains(BANNER), "{run}");
-    assert_eq!(stage.record()["trust"], "downloaded");
+    assert_eq!(test_env.record()["trust"], "downloaded");
 }
 
 #[test]
 fn a_signature_of_a_trusted_key_makes_it_trusted() {
-    let stage = installed(|stage| {
-        prose(stage);
+    let test_env = installed(|test_env| {
+        prose(test_env);
         for arguments in
-            [&["keys", "new", "ada"][..], &["sign", &stage.skill("tools"), "--key", "ada"]]
+            [&["keys", "new", "ada"][..], &["sign", &test_env.skill("tools"), "--key", "ada"]]
         {
-            let run = stage.savoir(arguments);
+            let run = test_env.savoir(arguments);
             assert_eq!(run.code, 0, "{run}");
         }
     });
     let skill = ".claude/skills/tools";
-    let page = stage.savoir(&["approve", skill]);
+    let page = test_env.savoir(&["approve", skill]);
     assert!(page.stdout.contains(BANNER), "{page}");
-    let key = stage.path(".config/savoir/keys/ada.pub").display().to_string();
-    let run = stage.savoir(&["keys", "trust", &key, "--publisher", "Ada"]);
+    let key = test_env.path(".config/savoir/keys/ada.pub").display().to_string();
+    let run = test_env.savoir(&["keys", "trust", &key, "--publisher", "Ada"]);
     assert_eq!(run.code, 0, "{run}");
-    let page = stage.savoir(&["approve", skill]);
+    let page = test_env.savoir(&["approve", skill]);
     assert!(!page.stdout.contains(BANNER), "{page}");
 }
 
 #[test]
 fn the_text_of_a_downloaded_skill_is_shown_with_a_warning() {
-    let stage = installed(prose);
-    let run = stage.savoir(&["render", ".claude/skills/tools"]);
+    let test_env = installed(prose);
+    let run = test_env.savoir(&["render", ".claude/skills/tools"]);
     assert_eq!((run.code, run.stdout.trim()), (0, "Run it."), "{run}");
     assert!(run.stderr.contains(BANNER) && run.stderr.contains("a model may follow"), "{run}");
-    let run = stage.savoir(&["render", &stage.skill("tools")]);
+    let run = test_env.savoir(&["render", &test_env.skill("tools")]);
     assert!(!run.stderr.contains(BANNER), "a skill of one's own: {run}");
 }
 
 #[test]
 fn a_skill_installed_from_a_folder_of_the_user_is_the_users() {
-    let stage = Stage::new();
-    prose(&stage);
-    let from = stage.skill("tools");
-    let run = stage.savoir(&["install", &from, "--agent", "claude-code", "-y"]);
+    let test_env = RunTestEnv::new();
+    prose(&test_env);
+    let from = test_env.skill("tools");
+    let run = test_env.savoir(&["install", &from, "--agent", "claude-code", "-y"]);
     assert_eq!(run.code, 0, "{run}");
-    let page = stage.savoir(&["approve", ".claude/skills/tools"]);
+    let page = test_env.savoir(&["approve", ".claude/skills/tools"]);
     assert!(page.stdout.contains("trust        user") && !page.stdout.contains(BANNER), "{page}");
 }
 
 #[test]
 fn a_tool_is_refused_in_a_mode_that_it_is_not_for() {
-    let stage = Stage::with_commands("modes: [Dev]\nread_only: true\n", &[("mode", "", "env")]);
-    let run = stage.run("demo/mode", &["--mode", "Meeting"]);
+    let test_env =
+        RunTestEnv::with_commands("modes: [Dev]\nread_only: true\n", &[("mode", "", "env")]);
+    let run = test_env.run("demo/mode", &["--mode", "Meeting"]);
     run.fails(3, "not-in-mode");
-    run.says(&["not available in the mode Meeting", "--mode Dev"]);
+    run.assert_error_contains(&["not available in the mode Meeting", "--mode Dev"]);
     for options in [&[][..], &["--mode", "dev"]] {
-        let output = stage.run("demo/mode", options).succeeds()["output"].to_string();
+        let output = test_env.run("demo/mode", options).succeeds()["output"].to_string();
         assert!(output.contains("GIBBERISH_MODE=Dev"), "{output}");
     }
 }
 
 #[test]
 fn a_prompt_leaves_a_record() {
-    let stage = Stage::new();
-    prose(&stage);
-    let run = stage.savoir(&["run", &stage.skill("tools"), "--model", "nobody:nothing"]);
+    let test_env = RunTestEnv::new();
+    prose(&test_env);
+    let run = test_env.savoir(&["run", &test_env.skill("tools"), "--model", "nobody:nothing"]);
     assert_ne!(run.code, 0, "{run}");
-    let record = stage.record();
+    let record = test_env.record();
     assert_eq!((&record["skill"], &record["success"]), (&"tools".into(), &false.into()));
     assert_eq!(record["decision"]["verdict"], "run", "{record}");
     assert!(record["error"]["message"].as_str().is_some_and(|text| !text.is_empty()), "{record}");

@@ -1,14 +1,14 @@
-//! Permissions hold from the file to the system call: what is granted works, and nothing else does.
+//! Tests that permissions are enforced: granted access works, and nothing else does.
 
 use std::{fs, os::unix::fs::symlink};
 
 use serde_json::{Value, json};
 
-use super::{Stage, attempts, server::Server};
+use super::{RunTestEnv, python_attempts, server::Server};
 
 /// Results of attempts; a refusal is the name of an exception.
-fn try_out(stage: &Stage, expressions: &[&str]) -> Vec<Value> {
-    let result = stage.execute(&attempts(expressions));
+fn try_out(test_env: &RunTestEnv, expressions: &[&str]) -> Vec<Value> {
+    let result = test_env.execute(&python_attempts(expressions));
     result.as_array().unwrap_or_else(|| panic!("{result}")).clone()
 }
 
@@ -19,8 +19,8 @@ fn is_refused(value: &Value) -> bool {
 }
 
 #[track_caller]
-fn assert_refused(stage: &Stage, expressions: &[&str]) {
-    let results = try_out(stage, expressions);
+fn assert_refused(test_env: &RunTestEnv, expressions: &[&str]) {
+    let results = try_out(test_env, expressions);
     for (expression, result) in expressions.iter().zip(&results) {
         assert!(is_refused(result), "{expression} gave {result}");
     }
@@ -28,16 +28,17 @@ fn assert_refused(stage: &Stage, expressions: &[&str]) {
 
 #[test]
 fn files_to_read_and_files_to_write() {
-    let stage = Stage::with_probe(&["filesystem:read:./data/**", "filesystem:write:./out/deep/**"]);
-    stage.write("work/data/below/a.txt", "inside");
-    stage.write("work/other.txt", "other");
-    fs::create_dir_all(stage.path("work/out/deep")).expect("a folder");
-    let secret = stage.write("home/.ssh/id_ed25519", "private key");
-    stage.write("skills/neighbour/SKILL.md", crate::support::GOOD);
-    symlink(&secret, stage.path("work/data/link")).expect("a link");
-    symlink("/etc/passwd", stage.path("work/data/passwd")).expect("a link");
+    let test_env =
+        RunTestEnv::with_probe(&["filesystem:read:./data/**", "filesystem:write:./out/deep/**"]);
+    test_env.write("work/data/below/a.txt", "inside");
+    test_env.write("work/other.txt", "other");
+    fs::create_dir_all(test_env.path("work/out/deep")).expect("a folder");
+    let secret = test_env.write("home/.ssh/id_ed25519", "private key");
+    test_env.write("skills/neighbour/SKILL.md", crate::support::GOOD);
+    symlink(&secret, test_env.path("work/data/link")).expect("a link");
+    symlink("/etc/passwd", test_env.path("work/data/passwd")).expect("a link");
     let results = try_out(
-        &stage,
+        &test_env,
         &[
             "open('data/below/a.txt').read()",
             "open('out/deep/new.txt', 'w').write('made')",
@@ -54,15 +55,15 @@ fn files_to_read_and_files_to_write() {
     assert_ne!(results[5], host, "the file of the host");
     assert_eq!(results[6], json!(["data", "out"]), "others are not even there");
     assert_eq!(results[7], 7);
-    assert_eq!(stage.sandbox.read("work/out/deep/new.txt"), "made");
-    assert!(stage.path("work/out/deep/x/y").is_dir());
-    assert!(!stage.path("home/note").exists(), "the home inside is not the real one");
+    assert_eq!(test_env.sandbox.read("work/out/deep/new.txt"), "made");
+    assert!(test_env.path("work/out/deep/x/y").is_dir());
+    assert!(!test_env.path("home/note").exists(), "the home inside is not the real one");
 
-    let (secret, work) = (secret.display(), stage.path("work"));
+    let (secret, work) = (secret.display(), test_env.path("work"));
     let work = work.display();
-    let neighbour = stage.path("skills/neighbour/SKILL.md");
+    let neighbour = test_env.path("skills/neighbour/SKILL.md");
     assert_refused(
-        &stage,
+        &test_env,
         &[
             &format!("open({:?}).read()", secret.to_string()),
             "open(os.path.expanduser('~/.ssh/id_ed25519')).read()",
@@ -83,21 +84,21 @@ fn files_to_read_and_files_to_write() {
         ],
     );
     // Folders on the way are there, but they are not those of the host.
-    try_out(&stage, &["open('out/above.txt', 'w')", "open('new.txt', 'w')"]);
+    try_out(&test_env, &["open('out/above.txt', 'w')", "open('new.txt', 'w')"]);
     for place in ["work/out/above.txt", "work/new.txt"] {
-        assert!(!stage.path(place).exists(), "{place}");
+        assert!(!test_env.path(place).exists(), "{place}");
     }
-    let record = stage.records().swap_remove(1);
+    let record = test_env.records().swap_remove(1);
     assert!(record["files"]["denied"].to_string().contains("id_ed25519"), "{}", record["files"]);
-    assert_eq!(stage.sandbox.read("work/data/below/a.txt"), "inside");
+    assert_eq!(test_env.sandbox.read("work/data/below/a.txt"), "inside");
 }
 
 #[test]
-fn what_others_obey_is_never_written() {
-    let stage = Stage::with_probe(&["filesystem:write:./**"]);
-    stage.repository();
-    stage.write("work/.vscode/settings.json", "{}");
-    let config = stage.sandbox.read("work/.git/config");
+fn protected_files_are_never_written() {
+    let test_env = RunTestEnv::with_probe(&["filesystem:write:./**"]);
+    test_env.repository();
+    test_env.write("work/.vscode/settings.json", "{}");
+    let config = test_env.sandbox.read("work/.git/config");
     let places = [
         ".git/hooks/pre-commit",
         ".git/config",
@@ -118,7 +119,7 @@ fn what_others_obey_is_never_written() {
     tried.push("os.rename('.vscode', 'moved')".to_owned());
     tried.push("os.unlink('.git/config')".to_owned());
     tried.push("os.symlink('/tmp', '.git/hooks/link')".to_owned());
-    let results = try_out(&stage, &tried.iter().map(String::as_str).collect::<Vec<_>>());
+    let results = try_out(&test_env, &tried.iter().map(String::as_str).collect::<Vec<_>>());
     // What is not there can be made, and is put aside at the end.
     let is_new =
         |tried: &str| [".mcp.json", ".envrc", "savoir.lock"].iter().any(|n| tried.contains(n));
@@ -127,16 +128,16 @@ fn what_others_obey_is_never_written() {
     }
     // The rest of the folder is its own.
     let results =
-        try_out(&stage, &["open('readme.txt', 'w').write('x')", "os.makedirs('src/deep')"]);
+        try_out(&test_env, &["open('readme.txt', 'w').write('x')", "os.makedirs('src/deep')"]);
     assert_eq!(results, [json!(1), Value::Null]);
-    assert_eq!(stage.sandbox.read("work/.git/config"), config);
-    assert_eq!(stage.sandbox.read("work/.vscode/settings.json"), "{}");
+    assert_eq!(test_env.sandbox.read("work/.git/config"), config);
+    assert_eq!(test_env.sandbox.read("work/.vscode/settings.json"), "{}");
     for place in
         places.iter().filter(|place| !place.starts_with(".vscode/s") && **place != ".git/config")
     {
-        assert!(!stage.path("work").join(place).exists(), "{place}");
+        assert!(!test_env.path("work").join(place).exists(), "{place}");
     }
-    let left: Vec<String> = fs::read_dir(stage.path("work"))
+    let left: Vec<String> = fs::read_dir(test_env.path("work"))
         .expect("a folder")
         .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
         .collect();
@@ -146,17 +147,18 @@ fn what_others_obey_is_never_written() {
 }
 
 #[test]
-fn what_others_obey_is_never_made() {
-    // Neither in a folder that is no repository yet, nor by way of a folder above.
-    let stage = Stage::with_probe(&["filesystem:write:./**"]);
-    let approved = stage.savoir(&["approve", &stage.skill("probe"), "--yes", "--allow-write", "~"]);
+fn protected_files_are_never_created() {
+    // Neither in a folder that is not a repository yet, nor through a parent folder.
+    let test_env = RunTestEnv::with_probe(&["filesystem:write:./**"]);
+    let approved =
+        test_env.savoir(&["approve", &test_env.skill("probe"), "--yes", "--allow-write", "~"]);
     assert_eq!(approved.code, 0, "{approved}");
-    stage.write("home/.config/systemd/user/own.service", "[Unit]");
+    test_env.write("home/.config/systemd/user/own.service", "[Unit]");
     let expressions = [
         "os.rename(os.path.expanduser('~/.config'), os.path.expanduser('~/moved'))",
         "open(os.path.expanduser('~/.config/systemd/user/evil.service'), 'w')",
     ];
-    let results = try_out(&stage, &expressions);
+    let results = try_out(&test_env, &expressions);
     for (expression, result) in expressions.iter().zip(&results) {
         assert!(
             result.as_str().is_some_and(|name| name.ends_with("Error")),
@@ -171,22 +173,22 @@ fn what_others_obey_is_never_made() {
         "os.makedirs('deep/down/.git/hooks')",
         "open('CLAUDE.md', 'w').write('obey')",
     ];
-    let results = try_out(&stage, &made);
+    let results = try_out(&test_env, &made);
     assert!(results.iter().all(|result| !result.is_string()), "{results:?}");
-    let aside = stage.record()["files"]["put_aside"].to_string();
+    let aside = test_env.record()["files"]["put_aside"].to_string();
     for name in [".git", "autostart", ".local/bin", ".bashrc", "deep/down/.git", "CLAUDE.md"] {
         assert!(aside.contains(&format!("/{name}: now ")), "{name}: {aside}");
     }
     // What was granted is the real home.
     let fine = try_out(
-        &stage,
+        &test_env,
         &[
             "open(os.path.expanduser('~/.config/own'), 'w').write('x')",
             "open(os.path.expanduser('~/.config/systemd/user/own.service')).read()",
         ],
     );
     assert_eq!(fine, [json!(1), json!("[Unit]")]);
-    assert_eq!(stage.sandbox.read("home/.config/own"), "x");
+    assert_eq!(test_env.sandbox.read("home/.config/own"), "x");
     for place in [
         "work/.git",
         "work/deep/down/.git",
@@ -196,42 +198,42 @@ fn what_others_obey_is_never_made() {
         "home/.local/bin",
         "home/.bashrc",
     ] {
-        assert!(!stage.path(place).exists(), "{place}");
+        assert!(!test_env.path(place).exists(), "{place}");
     }
-    assert!(stage.path("home/.config/systemd/user/own.service").exists());
+    assert!(test_env.path("home/.config/systemd/user/own.service").exists());
 }
 
 #[test]
-fn what_others_obey_may_be_a_link_or_a_file() {
-    let stage = Stage::with_probe(&["filesystem:write:./**"]);
+fn protected_paths_may_be_links_or_files() {
+    let test_env = RunTestEnv::with_probe(&["filesystem:write:./**"]);
     // As in a worktree.
-    stage.write("work/.git", "gitdir: ../elsewhere\n");
+    test_env.write("work/.git", "gitdir: ../elsewhere\n");
     let tried = [
         "os.unlink('.git')",
         "os.rename('.git', 'moved')",
         "open('.git', 'w').write('gitdir: evil')",
     ];
-    let results = try_out(&stage, &tried);
+    let results = try_out(&test_env, &tried);
     for (expression, result) in tried.iter().zip(&results) {
         let refused = result.as_str().is_some_and(|name| name.ends_with("Error"));
         assert!(refused, "{expression} gave {result}");
     }
-    assert_eq!(stage.sandbox.read("work/.git"), "gitdir: ../elsewhere\n");
+    assert_eq!(test_env.sandbox.read("work/.git"), "gitdir: ../elsewhere\n");
     // A link can be replaced, and leads where it led at the end.
-    stage.write("elsewhere/envrc", "mine");
-    let link = stage.path("work/.envrc");
-    symlink(stage.path("elsewhere/envrc"), &link).expect("a link");
+    test_env.write("elsewhere/envrc", "mine");
+    let link = test_env.path("work/.envrc");
+    symlink(test_env.path("elsewhere/envrc"), &link).expect("a link");
     let tried = ["os.unlink('.envrc')", "open('.envrc', 'w').write('evil')"];
-    assert_eq!(try_out(&stage, &tried), [Value::Null, json!(4)]);
-    assert_eq!(fs::read_link(&link).expect("a link"), stage.path("elsewhere/envrc"));
-    assert_eq!(stage.sandbox.read("elsewhere/envrc"), "mine");
+    assert_eq!(try_out(&test_env, &tried), [Value::Null, json!(4)]);
+    assert_eq!(fs::read_link(&link).expect("a link"), test_env.path("elsewhere/envrc"));
+    assert_eq!(test_env.sandbox.read("elsewhere/envrc"), "mine");
 }
 
 #[test]
 fn programs_by_name() {
-    let stage = Stage::with_probe(&["shell:execute:git"]);
+    let test_env = RunTestEnv::with_probe(&["shell:execute:git"]);
     let results = try_out(
-        &stage,
+        &test_env,
         &[
             "subprocess.run(['git', '--version'], capture_output=True, text=True).stdout[:11]",
             "subprocess.run(['sh', '-c', 'id'])",
@@ -247,17 +249,17 @@ fn programs_by_name() {
         assert!(is_refused(result), "{results:?}");
     }
     assert_ne!(results[5], 0);
-    // A program that was brought along is no program either.
+    // A program inside the skill is not allowed either.
     let written = "open('/tmp/x', 'w').write('#!/usr/bin/git\\n') and os.chmod('/tmp/x', 0o755)";
-    let results = try_out(&stage, &[written, "subprocess.run(['/tmp/x'])"]);
+    let results = try_out(&test_env, &[written, "subprocess.run(['/tmp/x'])"]);
     assert!(is_refused(&results[1]), "{results:?}");
-    let executed = stage.record()["programs"].to_string();
+    let executed = test_env.record()["programs"].to_string();
     assert!(!executed.contains("/sh\""), "{executed}");
 }
 
 #[test]
 fn variables_by_name() {
-    let mut stage = Stage::with_probe(&["env:read:WANTED"]);
+    let mut test_env = RunTestEnv::with_probe(&["env:read:WANTED"]);
     for (name, value) in [
         ("WANTED", "yes"),
         ("WANTED_TOO", "no"),
@@ -269,9 +271,9 @@ fn variables_by_name() {
         ("LC_TOKEN", "lc-secret"),
         ("LC_NUMERIC", "C.UTF-8"),
     ] {
-        stage.set(name, value);
+        test_env.set(name, value);
     }
-    let found = stage.execute("import os\nresult = dict(os.environ)\n");
+    let found = test_env.execute("import os\nresult = dict(os.environ)\n");
     assert_eq!(found["WANTED"], "yes");
     let allowed = [
         "HOME",
@@ -292,19 +294,19 @@ fn variables_by_name() {
         assert!(fine, "{name} = {}", found[name]);
     }
     // A skill of gibb.eri.sh gets none of them either.
-    stage.commands("demo", "read_only: true\n", &[("show", "", "env")]);
-    stage.approve("demo");
-    let output = stage.run("demo/show", &[]).succeeds()["output"].to_string();
+    test_env.commands("demo", "read_only: true\n", &[("show", "", "env")]);
+    test_env.approve("demo");
+    let output = test_env.run("demo/show", &[]).succeeds()["output"].to_string();
     assert!(output.contains("GIBBERISH_SKILL_NAME=demo") && !output.contains("secret"), "{output}");
     assert!(!output.contains("WANTED"), "{output}");
 }
 
 #[test]
 fn no_network_has_no_socket() {
-    let stage = Stage::with_probe(&["network:none"]);
+    let test_env = RunTestEnv::with_probe(&["network:none"]);
     let server = Server::answering("never");
     assert_refused(
-        &stage,
+        &test_env,
         &[
             "socket.socket(socket.AF_INET, socket.SOCK_STREAM)",
             "socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)",
@@ -314,15 +316,15 @@ fn no_network_has_no_socket() {
         ],
     );
     assert_eq!(server.seen().len(), 0);
-    assert_eq!(stage.record()["enforcement"]["proxy"], false);
+    assert_eq!(test_env.record()["enforcement"]["proxy"], false);
 }
 
 #[test]
 fn hosts_and_methods() {
     let (server, other) = (Server::answering("answer"), Server::answering("other"));
-    let stage = Stage::new();
-    stage.probe("probe", &[&format!("network:read:{}", server.url(""))], "");
-    stage.approve("probe");
+    let test_env = RunTestEnv::new();
+    test_env.probe("probe", &[&format!("network:read:{}", server.url(""))], "");
+    test_env.approve("probe");
     let ask = "import urllib.request, urllib.error, socket\n\
         def ask(url, **more):\n    try:\n        \
         return urllib.request.urlopen(urllib.request.Request(url, **more), timeout=5).read().decode()\n    \
@@ -337,7 +339,7 @@ fn hosts_and_methods() {
         other.url(""),
         server.port
     );
-    let result = stage.execute(&code);
+    let result = test_env.execute(&code);
     assert_eq!(result[0], "answer");
     assert_eq!(
         (&result[2], &result[3], &result[4]),
@@ -349,7 +351,7 @@ fn hosts_and_methods() {
     let lines: Vec<String> = server.seen().into_iter().map(|request| request.line).collect();
     assert_eq!(lines, ["GET /a HTTP/1.1", "HEAD /b HTTP/1.1"]);
     assert_eq!(other.seen().len(), 0);
-    let hosts = stage.record()["hosts"].clone();
+    let hosts = test_env.record()["hosts"].clone();
     assert_eq!((&hosts[0]["method"], &hosts[0]["verdict"]), (&json!("GET"), &json!("allowed")));
     let refused = hosts.to_string();
     assert!(
@@ -358,30 +360,30 @@ fn hosts_and_methods() {
     );
 
     // Writing is the other methods, with what they carry.
-    stage.probe("probe", &[&format!("network:write:{}", server.url("/api"))], "");
-    stage.approve("probe");
+    test_env.probe("probe", &[&format!("network:write:{}", server.url("/api"))], "");
+    test_env.approve("probe");
     let code = format!(
         "{ask}result = [ask('{0}/api/x', data=b'sent'), ask('{0}/other', data=b'x')]\n",
         server.url("")
     );
-    assert_eq!(stage.execute(&code), json!(["answer", 403]));
+    assert_eq!(test_env.execute(&code), json!(["answer", 403]));
     let last = server.seen().pop().expect("a request");
     assert_eq!((last.line.as_str(), last.body.as_str()), ("POST /api/x HTTP/1.1", "sent"));
 }
 
 #[test]
-fn a_person_adds_what_is_missing() {
-    let mut stage = Stage::with_probe(&[]);
-    stage.set("EXTRA", "given");
-    stage.write("outside/file.txt", "outside");
-    let outside = stage.path("outside").canonicalize().expect("a folder").display().to_string();
-    let code = attempts(&[
+fn user_grants_missing_permissions() {
+    let mut test_env = RunTestEnv::with_probe(&[]);
+    test_env.set("EXTRA", "given");
+    test_env.write("outside/file.txt", "outside");
+    let outside = test_env.path("outside").canonicalize().expect("a folder").display().to_string();
+    let code = python_attempts(&[
         &format!("open('{outside}/file.txt').read()"),
         &format!("open('{outside}/made.txt', 'w').write('x')"),
         "os.environ.get('EXTRA')",
         "subprocess.run(['git', '--version'], capture_output=True).returncode",
     ]);
-    let before = stage.execute(&code);
+    let before = test_env.execute(&code);
     assert!(is_refused(&before[0]) && is_refused(&before[1]) && is_refused(&before[3]), "{before}");
     assert_eq!(before[2], Value::Null);
     let code = format!("code={code}");
@@ -397,51 +399,54 @@ fn a_person_adds_what_is_missing() {
         "--allow-program",
         "git",
     ];
-    let run = stage.run_agreed("probe", &more);
+    let run = test_env.run_agreed("probe", &more);
     assert_eq!(run.succeeds()["parsed"]["result"], json!(["outside", 1, "given", 0]));
-    // What is approved with additions keeps them, until it is approved without.
-    let skill = stage.skill("probe");
-    let kept = stage.savoir(&["approve", &skill, "--yes", "--allow-env", "EXTRA"]);
+    // Additional grants stay until the skill is approved without them.
+    let skill = test_env.skill("probe");
+    let kept = test_env.savoir(&["approve", &skill, "--yes", "--allow-env", "EXTRA"]);
     assert_eq!(kept.code, 0, "{kept}");
-    assert_eq!(stage.run("probe", &["--param", &code]).succeeds()["parsed"]["result"][2], "given");
+    assert_eq!(
+        test_env.run("probe", &["--param", &code]).succeeds()["parsed"]["result"][2],
+        "given"
+    );
 }
 
 #[test]
 fn a_home_in_a_repository_is_still_a_home() {
-    let stage = Stage::with_commands(
+    let test_env = RunTestEnv::with_commands(
         "read_only: false\n",
         &[("look", "", "./look.sh"), ("spoil", "", "./spoil.sh")],
     );
-    stage.script("skills/demo/look.sh", "#!/bin/bash\necho ~/* ~/.[a-z]*\n");
-    stage.script("skills/demo/spoil.sh", "#!/bin/bash\necho x > ~/spoilt\necho done\n");
-    stage.approve("demo");
-    stage.write("home/.git/HEAD", "ref: refs/heads/main\n");
-    stage.write("home/mine.txt", "mine");
-    let skill = stage.skill("demo/look");
-    let output = stage
+    test_env.script("skills/demo/look.sh", "#!/bin/bash\necho ~/* ~/.[a-z]*\n");
+    test_env.script("skills/demo/spoil.sh", "#!/bin/bash\necho x > ~/spoilt\necho done\n");
+    test_env.approve("demo");
+    test_env.write("home/.git/HEAD", "ref: refs/heads/main\n");
+    test_env.write("home/mine.txt", "mine");
+    let skill = test_env.skill("demo/look");
+    let output = test_env
         .command(&["run", &skill])
-        .current_dir(stage.path("home"))
+        .current_dir(test_env.path("home"))
         .output()
         .expect("savoir runs");
     let output = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.contains("/*") && !output.contains("mine.txt"), "{output}");
-    let skill = stage.skill("demo/spoil");
-    let output = stage
+    let skill = test_env.skill("demo/spoil");
+    let output = test_env
         .command(&["run", &skill])
-        .current_dir(stage.path("home"))
+        .current_dir(test_env.path("home"))
         .output()
         .expect("savoir runs");
     assert!(output.status.success(), "{output:?}");
-    assert!(!stage.path("home/spoilt").exists());
+    assert!(!test_env.path("home/spoilt").exists());
 }
 
 #[test]
-fn a_folder_that_is_granted_and_missing_is_no_obstacle() {
-    let stage = Stage::with_probe(&["filesystem:read:./data/**"]);
-    assert!(!stage.path("work/data").exists());
-    let results = try_out(&stage, &["os.getcwd()", "os.path.exists('data')"]);
-    let work = stage.path("work").canonicalize().expect("a folder");
+fn missing_granted_folder_is_not_an_error() {
+    let test_env = RunTestEnv::with_probe(&["filesystem:read:./data/**"]);
+    assert!(!test_env.path("work/data").exists());
+    let results = try_out(&test_env, &["os.getcwd()", "os.path.exists('data')"]);
+    let work = test_env.path("work").canonicalize().expect("a folder");
     assert_eq!(results, [json!(work), json!(false)]);
-    fs::create_dir(stage.path("work/data")).expect("a folder");
-    assert_eq!(try_out(&stage, &["os.path.exists('data')"]), [json!(true)]);
+    fs::create_dir(test_env.path("work/data")).expect("a folder");
+    assert_eq!(try_out(&test_env, &["os.path.exists('data')"]), [json!(true)]);
 }

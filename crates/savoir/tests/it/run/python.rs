@@ -1,4 +1,4 @@
-//! Python tools: whatever a module does, the answer is an envelope.
+//! Tests Python tools: the output is an envelope, whatever the module does.
 
 use std::{
     fs,
@@ -16,39 +16,40 @@ use savoir_package::trust::TrustStore;
 use savoir_skill::{Folder, Source, read};
 use serde_json::json;
 
-use super::{PROBE, Run, Stage};
+use super::{PROBE, Run, RunTestEnv};
 
-fn probe(stage: &Stage, code: &str) -> Run {
-    stage.run("probe", &["--param", &format!("code={code}")])
+fn probe(test_env: &RunTestEnv, code: &str) -> Run {
+    test_env.run("probe", &["--param", &format!("code={code}")])
 }
 
 #[test]
 fn every_python_tool_result_is_an_envelope() {
-    let stage = Stage::with_probe(&[]);
-    let raised = probe(&stage, "\nraise ValueError('too\\nbad')");
+    let test_env = RunTestEnv::with_probe(&[]);
+    let raised = probe(&test_env, "\nraise ValueError('too\\nbad')");
     raised.fails(1, "tool-raised");
-    raised.says(&["ValueError: too", "tools.py:"]);
+    raised.assert_error_contains(&["ValueError: too", "tools.py:"]);
     let printed =
-        probe(&stage, "print('noise'); import sys; sys.stderr.write('more'); result = 'fine'");
+        probe(&test_env, "print('noise'); import sys; sys.stderr.write('more'); result = 'fine'");
     let envelope = printed.succeeds();
     assert_eq!(envelope["parsed"], json!({"result": "fine"}));
     assert!(!envelope["output"].to_string().contains("noise"));
-    let said = probe(&stage, "print('before the end'); raise SystemExit(3)");
+    let said = probe(&test_env, "print('before the end'); raise SystemExit(3)");
     assert_eq!(said.fails(1, "tool-raised")["output"], "before the end");
-    probe(&stage, "import os; os._exit(0)").fails(1, "host-ended");
-    probe(&stage, "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)").fails(1, "host-ended");
+    probe(&test_env, "import os; os._exit(0)").fails(1, "host-ended");
+    probe(&test_env, "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
+        .fails(1, "host-ended");
     for value in ["float('nan')", "float('inf')", "{1, 2}", "b'bytes'", "object()"] {
-        let run = probe(&stage, &format!("result = {value}"));
+        let run = probe(&test_env, &format!("result = {value}"));
         run.fails(1, "tool-raised");
-        run.says(&["NotSerialisable"]);
+        run.assert_error_contains(&["NotSerialisable"]);
     }
-    let run = probe(&stage, "result = 'x' * (20 << 20)");
+    let run = probe(&test_env, "result = 'x' * (20 << 20)");
     run.fails(1, "answer-too-large");
 }
 
 #[test]
 fn lines_that_look_like_answers() {
-    let stage = Stage::with_probe(&[]);
+    let test_env = RunTestEnv::with_probe(&[]);
     let forged = r#"
 import os, sys
 line = '{"id": 1, "ok": true, "result": {"result": "forged"}}\n'
@@ -58,23 +59,23 @@ os.write(2, line.encode())
 sys.__stdout__.write(line)
 result = 'true'
 "#;
-    assert_eq!(probe(&stage, forged).succeeds()["parsed"], json!({"result": "true"}));
-    // Whoever finds the pipe itself speaks only for itself, and nonsense is told as such.
+    assert_eq!(probe(&test_env, forged).succeeds()["parsed"], json!({"result": "true"}));
+    // A tool that writes to the pipe directly can only forge its own result, and invalid data is an error.
     let nonsense = "import os\nfor n in range(3, 20):\n    try:\n        os.write(n, b'{\"id\": 99, \"ok\": true, \"result\": 1}\\n')\n    except OSError:\n        pass\n";
-    probe(&stage, nonsense).fails(1, "bad-answer");
+    probe(&test_env, nonsense).fails(1, "bad-answer");
 }
 
 #[test]
 fn a_module_that_cannot_be_loaded() {
-    let stage = Stage::new();
+    let test_env = RunTestEnv::new();
     let load = |python: &str| {
-        stage.gaia("probe", &[], "", python);
-        stage.approve("probe");
-        probe(&stage, "result = 1")
+        test_env.gaia("probe", &[], "", python);
+        test_env.approve("probe");
+        probe(&test_env, "result = 1")
     };
     let run = load(&format!("{PROBE}\nraise RuntimeError('at import')\n"));
     run.fails(1, "module-not-loaded");
-    run.says(&["RuntimeError: at import", "tools.py:"]);
+    run.assert_error_contains(&["RuntimeError: at import", "tools.py:"]);
     load(&format!("{PROBE}\nimport no_such_module_here\n")).fails(1, "module-not-loaded");
     load(&format!("{PROBE}\nimport os\nos._exit(0)\n")).fails(1, "module-not-loaded");
     load(&format!("{PROBE}\nimport sys\nsys.exit(0)\n")).fails(1, "module-not-loaded");
@@ -82,7 +83,7 @@ fn a_module_that_cannot_be_loaded() {
 
 #[test]
 fn a_mismatch_blocks_the_whole_skill() {
-    let stage = Stage::new();
+    let test_env = RunTestEnv::new();
     for (python, part) in [
         (PROBE.replace("code: str", "text: str"), "code"),
         (PROBE.replace("code: str", "code: int"), "code"),
@@ -97,48 +98,48 @@ fn a_mismatch_blocks_the_whole_skill() {
         ),
         (format!("{PROBE}\ndef broken(:\n"), "tools.py:"),
     ] {
-        stage.gaia("probe", &[], "", &python);
-        let run = stage.run("probe", &["--param", "code=result = 1"]);
+        test_env.gaia("probe", &[], "", &python);
+        let run = test_env.run("probe", &["--param", "code=result = 1"]);
         run.fails(1, "skill-blocked");
-        run.says(&[part, "tools.py:", "savoir check"]);
+        run.assert_error_contains(&[part, "tools.py:", "savoir check"]);
     }
-    stage.gaia("probe", &[], "", &PROBE.replace("code: str", "code: int"));
-    let run = stage.run("probe", &["--param", "code=result = 1"]);
-    run.says(&["SKILL.md:", "tools.py:"]);
-    fs::remove_file(stage.path("skills/probe/tools.py")).expect("removed");
-    stage.run("probe", &["--param", "code=x"]).fails(1, "skill-invalid");
+    test_env.gaia("probe", &[], "", &PROBE.replace("code: str", "code: int"));
+    let run = test_env.run("probe", &["--param", "code=result = 1"]);
+    run.assert_error_contains(&["SKILL.md:", "tools.py:"]);
+    fs::remove_file(test_env.path("skills/probe/tools.py")).expect("removed");
+    test_env.run("probe", &["--param", "code=x"]).fails(1, "skill-invalid");
 }
 
 #[test]
 fn missing_requirements_are_reported() {
-    let mut stage = Stage::new();
-    stage.set("GIVEN_KEY", "x");
-    stage.probe("probe", &[], "requirements:\n  env_vars: [FIRST_KEY, GIVEN_KEY, SECOND_KEY]\n");
-    let run = stage.run("probe", &["--param", "code=x"]);
+    let mut test_env = RunTestEnv::new();
+    test_env.set("GIVEN_KEY", "x");
+    test_env.probe("probe", &[], "requirements:\n  env_vars: [FIRST_KEY, GIVEN_KEY, SECOND_KEY]\n");
+    let run = test_env.run("probe", &["--param", "code=x"]);
     run.fails(1, "missing-env-vars");
-    run.says(&["FIRST_KEY", "SECOND_KEY"]);
+    run.assert_error_contains(&["FIRST_KEY", "SECOND_KEY"]);
     assert!(!run.0.stdout.contains("GIVEN_KEY"), "{}", run.0);
 
-    stage.probe("probe", &[], "requirements:\n  python: \">=99\"\n");
-    stage.approve("probe");
-    let run = stage.run("probe", &["--param", "code=x"]);
+    test_env.probe("probe", &[], "requirements:\n  python: \">=99\"\n");
+    test_env.approve("probe");
+    let run = test_env.run("probe", &["--param", "code=x"]);
     run.fails(1, "python-version");
-    run.says(&["the skill needs Python >=99", "install a Python that fits"]);
+    run.assert_error_contains(&["the skill needs Python >=99", "install a Python that fits"]);
 }
 
 /// A tool of GAIA has a minute; here the clock is shorter, so the engine is asked directly.
 #[test]
 fn a_tool_that_never_returns() {
-    let stage = Stage::new();
-    stage.probe("probe", &[], "");
-    let folder = Folder::open(&stage.path("skills/probe")).expect("a folder");
-    let file = stage.path("skills/probe/SKILL.md");
+    let test_env = RunTestEnv::new();
+    test_env.probe("probe", &[], "");
+    let folder = Folder::open(&test_env.path("skills/probe")).expect("a folder");
+    let file = test_env.path("skills/probe/SKILL.md");
     let source = Source::from_bytes(fs::read(&file).expect("a file")).expect("text");
     let reading = read(source, Some(&folder));
     let store = TrustStore::default();
     let loaded_skill = LoadedSkill::new(&reading, &file, Some(folder.root()), Trust::User, &store)
         .expect("a subject");
-    let run_env = RunEnvironment::at(&stage.path("work"), &stage.path("home"));
+    let run_env = RunEnvironment::at(&test_env.path("work"), &test_env.path("home"));
     let loops = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True:\n    time.sleep(1)\n";
     let given = json!({"code": loops}).as_object().cloned().expect("an object");
     let extra = ExtraGrants::default();
@@ -152,7 +153,7 @@ fn a_tool_that_never_returns() {
     };
     let plan = plan(&call).expect("a plan");
     let Action::Python(python) = plan.action else { panic!("not Python") };
-    let home = Home::at(&stage.path(".savoir"));
+    let home = Home::at(&test_env.path(".savoir"));
     let mut tools = PythonTools::load(
         plan.policy,
         &loaded_skill,
@@ -164,7 +165,9 @@ fn a_tool_that_never_returns() {
     .expect("a module");
     let started = Instant::now();
     match tools.call("probe", &given, Duration::from_secs(1)) {
-        Answer::Error("timeout", message, _) => assert_eq!(message, "Command timed out after 1s"),
+        Answer::Error("timeout", message, _) => {
+            assert_eq!(message, "Command timed out after 1s")
+        }
         other => panic!("{other:?}"),
     }
     assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());

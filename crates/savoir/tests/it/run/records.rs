@@ -1,25 +1,25 @@
-//! Run records: every run and every refusal leaves one, without secrets.
+//! Tests run records: every run and every rejection is recorded, without secrets.
 
 use serde_json::json;
 
-use super::{Stage, attempts, holds, server::Server};
+use super::{RunTestEnv, find_containing, python_attempts, server::Server};
 
 const SECRET: &str = "s3cr3t-8c1d5e0b77";
 
 #[test]
 fn a_run_is_known_afterwards() {
     let server = Server::answering("answer");
-    let stage = Stage::new();
+    let test_env = RunTestEnv::new();
     let network = format!("network:read:{}", server.url(""));
-    stage.probe(
+    test_env.probe(
         "probe",
         &["filesystem:read:./data/**", "filesystem:write:./out/**", "shell:execute:git", &network],
         "",
     );
-    stage.write("work/data/a.txt", "inside");
-    stage.write("work/b.txt", "outside");
+    test_env.write("work/data/a.txt", "inside");
+    test_env.write("work/b.txt", "outside");
     let url = server.url("/page?key=value");
-    let code = attempts(&[
+    let code = python_attempts(&[
         "open('data/a.txt').read()",
         "open('out/made.txt', 'w').write('x')",
         "open('b.txt').read()",
@@ -28,14 +28,14 @@ fn a_run_is_known_afterwards() {
         "__import__('urllib.request').request.urlopen('http://example.com/').read()",
     ]);
     let param = format!("code={code}");
-    stage.run("probe", &["--param", &param]).fails(3, "not-approved");
-    stage.approve("probe");
-    let envelope = stage.run("probe", &["--param", &param]).succeeds();
+    test_env.run("probe", &["--param", &param]).fails(3, "not-approved");
+    test_env.approve("probe");
+    let envelope = test_env.run("probe", &["--param", &param]).succeeds();
     assert_eq!(envelope["parsed"]["result"][4], "answer", "{envelope}");
-    let failed = stage.run("probe", &["--param", "code=raise KeyError('x')"]);
+    let failed = test_env.run("probe", &["--param", "code=raise KeyError('x')"]);
     failed.fails(1, "tool-raised");
 
-    let records = stage.records();
+    let records = test_env.records();
     assert_eq!(records.len(), 3, "{records:?}");
     let [failed, done, refused] = &records[..] else { panic!("{records:?}") };
     assert_eq!(refused["decision"]["verdict"], "refused");
@@ -77,7 +77,7 @@ fn a_run_is_known_afterwards() {
 
     // By the beginning of its identifier, for people and programs.
     let id = done["id"].as_str().expect("an identifier");
-    let shown = stage.savoir(&["runs", "show", id]);
+    let shown = test_env.savoir(&["runs", "show", id]);
     assert_eq!(shown.code, 0, "{shown}");
     for part in [
         "skill         probe\n",
@@ -87,21 +87,21 @@ fn a_run_is_known_afterwards() {
     ] {
         assert!(shown.stdout.contains(part), "{part}: {shown}");
     }
-    assert_eq!(stage.savoir(&["runs", "show", id, "--json"]).json(), *done);
-    let list = stage.savoir(&["runs"]).stdout;
+    assert_eq!(test_env.savoir(&["runs", "show", id, "--json"]).json(), *done);
+    let list = test_env.savoir(&["runs"]).stdout;
     assert_eq!(list.lines().count(), 3);
     assert!(list.lines().nth(1).is_some_and(|line| line.contains("  ok ")), "{list}");
 }
 
 #[test]
 fn secrets_stay_where_they_are() {
-    let mut stage = Stage::new();
-    stage.set("API_TOKEN", SECRET);
+    let mut test_env = RunTestEnv::new();
+    test_env.set("API_TOKEN", SECRET);
     // Without a network it cannot leave, so the tool sees it.
-    stage.probe("probe", &["env:read:API_TOKEN", "filesystem:write:./out/**"], "");
-    stage.approve("probe");
+    test_env.probe("probe", &["env:read:API_TOKEN", "filesystem:write:./out/**"], "");
+    test_env.approve("probe");
     let seen = "import os\nresult = [len(os.environ['API_TOKEN']), os.environ['API_TOKEN']]";
-    let seen = stage.execute(seen);
+    let seen = test_env.execute(seen);
     assert_eq!((&seen[0], &seen[1]), (&SECRET.len().into(), &"[secret]".into()));
     for code in [
         "import os; raise RuntimeError('the token is ' + os.environ['API_TOKEN'])",
@@ -109,63 +109,63 @@ fn secrets_stay_where_they_are() {
         "import os; open('/nowhere/' + os.environ['API_TOKEN'])",
         "import os; print(os.environ['API_TOKEN']); os._exit(1)",
     ] {
-        let run = stage.run("probe", &["--param", &format!("code={code}")]);
+        let run = test_env.run("probe", &["--param", &format!("code={code}")]);
         let message = run.0.json()["error"].to_string();
         assert!(!message.contains(SECRET) && !run.0.stderr.contains(SECRET), "{code}: {}", run.0);
     }
-    assert!(stage.path("work/out").join(SECRET).exists());
-    assert_eq!(holds(&stage.path(".savoir"), SECRET), None);
+    assert!(test_env.path("work/out").join(SECRET).exists());
+    assert_eq!(find_containing(&test_env.path(".savoir"), SECRET), None);
 
-    // A module that tells it while it is loaded.
+    // A module that prints it while it is loaded.
     let loud =
         format!("{}\nimport os\nraise RuntimeError(os.environ['API_TOKEN'])\n", super::PROBE);
-    stage.gaia("probe", &["env:read:API_TOKEN"], "", &loud);
-    stage.approve("probe");
-    let run = stage.run("probe", &["--param", "code=x"]);
+    test_env.gaia("probe", &["env:read:API_TOKEN"], "", &loud);
+    test_env.approve("probe");
+    let run = test_env.run("probe", &["--param", "code=x"]);
     run.fails(1, "module-not-loaded");
     assert!(!run.0.to_string().contains(SECRET), "{}", run.0);
 
     // With a network, there is only a placeholder.
     let server = Server::answering("ok");
     let network = format!("network:read:{}", server.url(""));
-    stage.probe("probe", &["env:read:API_TOKEN", &network], "");
-    stage.approve("probe");
+    test_env.probe("probe", &["env:read:API_TOKEN", &network], "");
+    test_env.approve("probe");
     let url = server.url("/x");
     let code = format!(
         "import os, urllib.request\ntoken = os.environ['API_TOKEN']\n\
          request = urllib.request.Request('{url}', headers={{'Authorization': 'Bearer ' + token}})\n\
          result = [token, urllib.request.urlopen(request).read().decode()]\n"
     );
-    let result = stage.execute(&code);
+    let result = test_env.execute(&code);
     assert_eq!(result[1], "ok");
     assert_ne!(result[0], SECRET);
     assert_eq!(server.seen()[0].header("authorization"), Some(format!("Bearer {SECRET}").as_str()));
 
-    // What a person adds is kept by its name alone.
-    let skill = stage.skill("probe");
-    let kept = stage.savoir(&["approve", &skill, "--yes", "--allow-env", "API_TOKEN"]);
+    // A value that the user adds is recorded only by name.
+    let skill = test_env.skill("probe");
+    let kept = test_env.savoir(&["approve", &skill, "--yes", "--allow-env", "API_TOKEN"]);
     assert_eq!(kept.code, 0, "{kept}");
-    stage.run("probe", &["--param", "code=result = 1"]).succeeds();
-    assert_eq!(holds(&stage.path(".savoir"), SECRET), None);
+    test_env.run("probe", &["--param", "code=result = 1"]).succeeds();
+    assert_eq!(find_containing(&test_env.path(".savoir"), SECRET), None);
     for list in [&["runs"][..], &["runs", "--json"], &["approvals", "--json"]] {
-        assert!(!stage.savoir(list).to_string().contains(SECRET), "{list:?}");
+        assert!(!test_env.savoir(list).to_string().contains(SECRET), "{list:?}");
     }
 }
 
 #[test]
-fn commands_of_people_are_in_the_records() {
-    let stage = Stage::with_commands(
+fn user_commands_are_recorded() {
+    let test_env = RunTestEnv::with_commands(
         "read_only: true\n",
         &[("say", "| text | string | yes | What |", "echo {{text}}")],
     );
-    stage.run("demo/say", &["--param", "text=a b\u{1b}[2J"]).succeeds();
-    let record = stage.record();
+    test_env.run("demo/say", &["--param", "text=a b\u{1b}[2J"]).succeeds();
+    let record = test_env.record();
     assert_eq!(record["command"][1], "a b\u{1b}[2J");
     assert_eq!((&record["exit_code"], &record["tool"]), (&json!(0), &json!("say")));
     let id = record["id"].as_str().expect("an identifier");
-    let shown = stage.savoir(&["runs", "show", id]).stdout;
+    let shown = test_env.savoir(&["runs", "show", id]).stdout;
     assert!(!shown.contains('\u{1b}'), "{shown}");
-    let failing = Stage::with_commands("", &[("no", "", "false")]);
+    let failing = RunTestEnv::with_commands("", &[("no", "", "false")]);
     let envelope = failing.run("demo/no", &[]).fails(1, "command-failed");
     assert_eq!(envelope["exit_code"], 1);
     assert_eq!(failing.record()["error"]["code"], "command-failed");

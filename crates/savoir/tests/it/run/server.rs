@@ -1,4 +1,4 @@
-//! A web server on this machine that remembers what it was asked.
+//! A local web server that records requests.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},

@@ -1,16 +1,16 @@
-//! A tool on a terminal of its own.
+//! Tests a tool that runs on a terminal.
 
-use super::{Stage, has_program};
+use super::{RunTestEnv, has_program};
 use crate::support::{Transcript, terminal};
 
-/// Runs a script before somebody who types.
+/// Runs a script on a terminal with typed input.
 fn run(script: &str, steps: &[terminal::Step<'_>]) -> Option<Transcript> {
-    let stage = Stage::new();
+    let test_env = RunTestEnv::new();
     let text = "---\nname: tools\ndescription: Does things. Use in tests.\n---\n\nRun it.\n";
-    stage.write("skills/tools/SKILL.md", text);
-    stage.write("skills/tools/scripts/a.sh", script);
-    stage.approve("tools");
-    let command = stage.command(&["run", &stage.skill("tools/scripts/a.sh")]);
+    test_env.write("skills/tools/SKILL.md", text);
+    test_env.write("skills/tools/scripts/a.sh", script);
+    test_env.approve("tools");
+    let command = test_env.command(&["run", &test_env.skill("tools/scripts/a.sh")]);
     has_program("setsid").then(|| terminal::run_alone(&command, steps))
 }
 

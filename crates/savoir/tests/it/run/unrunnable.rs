@@ -1,6 +1,6 @@
-//! What will not run is refused by `check`, `approve` and `run` for the same reason.
+//! Tests that `check`, `approve` and `run` reject a skill that cannot run for the same reason.
 
-use super::Stage;
+use super::RunTestEnv;
 
 #[test]
 fn domains_that_no_run_can_have_are_refused_everywhere() {
@@ -9,15 +9,15 @@ fn domains_that_no_run_can_have_are_refused_everywhere() {
         ("mcp:connect:files", "a tool in the sandbox has no MCP client"),
         ("database:read:db.example.com", "a database behind a network address"),
     ] {
-        let stage = Stage::new();
-        stage.probe("probe", &[permission], "");
-        let skill = stage.skill("probe");
+        let test_env = RunTestEnv::new();
+        test_env.probe("probe", &[permission], "");
+        let skill = test_env.skill("probe");
         for (arguments, code) in [
             (&["check", &skill][..], 1),
             (&["approve", &skill, "--yes"], 3),
             (&["run", &skill, "--param", "code=x"], 3),
         ] {
-            let run = stage.savoir(arguments);
+            let run = test_env.savoir(arguments);
             assert_eq!(run.code, code, "{permission}: {run}");
             assert!(run.to_string().contains(reason), "{permission}: {run}");
         }
@@ -26,35 +26,35 @@ fn domains_that_no_run_can_have_are_refused_everywhere() {
 
 #[test]
 fn a_database_that_is_a_file_is_a_grant_of_the_file() {
-    let stage = Stage::with_probe(&["database:read:./data/app.sqlite"]);
-    stage.write("work/data/app.sqlite", "rows");
-    stage.write("work/data/other.sqlite", "others");
-    let run = stage.savoir(&["check", &stage.skill("probe")]);
+    let test_env = RunTestEnv::with_probe(&["database:read:./data/app.sqlite"]);
+    test_env.write("work/data/app.sqlite", "rows");
+    test_env.write("work/data/other.sqlite", "others");
+    let run = test_env.savoir(&["check", &test_env.skill("probe")]);
     assert!(!run.to_string().contains("unenforceable"), "{run}");
-    assert_eq!(stage.execute("result = open('data/app.sqlite').read()"), "rows");
-    let result = stage.execute("import os\nresult = os.path.exists('data/other.sqlite')");
+    assert_eq!(test_env.execute("result = open('data/app.sqlite').read()"), "rows");
+    let result = test_env.execute("import os\nresult = os.path.exists('data/other.sqlite')");
     assert_eq!(result, false);
 }
 
 #[test]
 fn openclaw_without_files_does_not_see_the_working_folder() {
     for (flags, sees) in [("{filesystem: false, network: false}", false), ("{}", true)] {
-        let stage = Stage::new();
-        stage.write(
+        let test_env = RunTestEnv::new();
+        test_env.write(
             "skills/claw/SKILL.md",
             format!(
                 "---\nname: claw\nversion: 1.0.0\nclaw_version: \"1.0\"\ndescription: Looks. Use in tests.\n\
                  permissions: {flags}\nactions:\n  - name: look\n    description: Look\n    handler: look.py:look\n---\n\nLook.\n"
             ),
         );
-        stage.write(
+        test_env.write(
             "skills/claw/look.py",
             "import socket\n\n\ndef look():\n    try:\n        text = open('mine.txt').read()\n    except OSError as error:\n        text = type(error).__name__\n    \
              try:\n        socket.create_connection(('127.0.0.1', 9), 1)\n        net = 'connected'\n    except OSError as error:\n        net = type(error).__name__\n    return {'text': text, 'net': net}\n",
         );
-        stage.write("work/mine.txt", "mine");
-        stage.approve("claw");
-        let found = stage.run("claw/look", &[]).succeeds()["parsed"].clone();
+        test_env.write("work/mine.txt", "mine");
+        test_env.approve("claw");
+        let found = test_env.run("claw/look", &[]).succeeds()["parsed"].clone();
         assert_eq!(found["text"] == "mine", sees, "{flags}: {found}");
         assert_ne!(found["net"], "connected");
     }
@@ -68,23 +68,24 @@ fn a_placeholder_in_a_program_is_refused_with_a_rewrite() {
         ("python3 -c \"print({{text}})\"", "print(sys.argv[1])' {{text}}"),
         ("awk '/{{text}}/'", "awk -v x={{text}}"),
     ] {
-        let stage = Stage::with_commands("", &[("say", row, command)]);
-        let check = stage.savoir(&["check", &stage.skill("demo")]);
+        let test_env = RunTestEnv::with_commands("", &[("say", row, command)]);
+        let check = test_env.savoir(&["check", &test_env.skill("demo")]);
         assert_eq!(check.code, 1, "{check}");
         assert!(check.to_string().contains(rewrite), "{check}");
-        let run = stage.run("demo/say", &["--param", "text=x; id"]);
+        let run = test_env.run("demo/say", &["--param", "text=x; id"]);
         run.fails(3, "placeholder-in-program");
-        run.says(&[rewrite]);
+        run.assert_error_contains(&[rewrite]);
     }
-    let stage = Stage::with_commands("", &[("say", row, "bash -c 'echo \"$1\"' -- {{text}}")]);
-    let envelope = stage.run("demo/say", &["--param", "text=a; id"]).succeeds();
+    let test_env =
+        RunTestEnv::with_commands("", &[("say", row, "bash -c 'echo \"$1\"' -- {{text}}")]);
+    let envelope = test_env.run("demo/say", &["--param", "text=a; id"]).succeeds();
     assert_eq!(envelope["output"], "a; id");
 }
 
 #[test]
 fn variables_before_a_command_are_set() {
     let row = "| text | string | yes | What |";
-    let stage = Stage::with_commands(
+    let test_env = RunTestEnv::with_commands(
         "",
         &[
             ("show", row, "GREETING='a b' WHO={{text}} printenv GREETING WHO"),
@@ -92,23 +93,27 @@ fn variables_before_a_command_are_set() {
             ("pager", "", "GIT_PAGER=cat printenv GIT_PAGER"),
         ],
     );
-    let envelope = stage.run("demo/show", &["--param", "text=-x; id"]).succeeds();
+    let envelope = test_env.run("demo/show", &["--param", "text=-x; id"]).succeeds();
     assert_eq!(envelope["output"], "a b\n-x; id");
-    stage.run("demo/load", &["--param", "text=x"]).fails(3, "placeholder-in-program");
-    assert_eq!(stage.run("demo/pager", &[]).succeeds()["output"], "cat");
+    test_env.run("demo/load", &["--param", "text=x"]).fails(3, "placeholder-in-program");
+    assert_eq!(test_env.run("demo/pager", &[]).succeeds()["output"], "cat");
 }
 
 #[test]
 fn backslashes_in_double_quotes_are_read_as_a_shell_reads_them() {
-    let stage = Stage::with_commands("", &[("say", "", r#"printf %s "\(.a) \d \\ \"q\" \$x""#)]);
-    assert_eq!(stage.run("demo/say", &[]).succeeds()["output"], r#"\(.a) \d \ "q" $x"#);
+    let test_env =
+        RunTestEnv::with_commands("", &[("say", "", r#"printf %s "\(.a) \d \\ \"q\" \$x""#)]);
+    assert_eq!(test_env.run("demo/say", &[]).succeeds()["output"], r#"\(.a) \d \ "q" $x"#);
 }
 
 #[test]
 fn a_missing_script_is_found_by_check() {
-    let stage = Stage::new();
-    stage.commands("demo", "", &[("a", "", "python3 scripts/gone.py"), ("b", "", "./gone.sh")]);
-    let run = stage.savoir(&["check", &stage.skill("demo")]);
-    assert!(run.to_string().contains("the skill has no file `scripts/gone.py`"), "{run}");
-    assert!(run.to_string().contains("the skill has no file `gone.sh`"), "{run}");
+    let test_env = RunTestEnv::new();
+    test_env.commands("demo", "", &[("a", "", "python3 scripts/gone.py"), ("b", "", "./gone.sh")]);
+    let run = test_env.savoir(&["check", &test_env.skill("demo")]);
+    assert!(
+        run.to_string().contains("the skill does not contain the file `scripts/gone.py`"),
+        "{run}"
+    );
+    assert!(run.to_string().contains("the skill does not contain the file `gone.sh`"), "{run}");
 }

@@ -1,4 +1,4 @@
-//! Running the program before a terminal.
+//! Runs the program on a terminal.
 
 use std::{
     fs::File,
@@ -16,7 +16,7 @@ use super::Transcript;
 /// What is typed as soon as something is shown.
 pub(crate) type Step<'a> = (&'a str, &'a str);
 
-/// A command in a session of its own, whose terminal is all that it reads and writes.
+/// A command in a new session that reads and writes only its terminal.
 pub(crate) fn run_alone(command: &Command, steps: &[Step<'_>]) -> Transcript {
     let mut alone = Command::new("setsid");
     alone.args(["--ctty", "--wait"]).arg(command.get_program()).args(command.get_args());
@@ -44,7 +44,7 @@ pub(crate) fn run(command: Command, typed: &str) -> Transcript {
     run_with(command, &[("", typed)], Output::Pipe)
 }
 
-/// The same for somebody who waits for what is shown.
+/// The same, waiting for expected output before typing.
 pub(crate) fn run_in_steps(command: Command, steps: &[Step<'_>]) -> Transcript {
     run_with(command, steps, Output::Pipe)
 }
@@ -62,7 +62,7 @@ fn run_with(mut command: Command, mut steps: &[Step<'_>], output: Output) -> Tra
     };
     command.stdin(Stdio::from(end())).stderr(Stdio::from(end())).stdout(stdout);
     let mut child = command.spawn().expect("savoir runs");
-    // The command holds the other end, which must be gone for the reading to end.
+    // The command owns the other end, which must be closed for reading to end.
     drop(command);
     let mut ours = File::from(ours);
     let mut type_next = |ours: &mut File, shown: &str| {
@@ -85,7 +85,7 @@ fn run_with(mut command: Command, mut steps: &[Step<'_>], output: Output) -> Tra
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut bytes = [0; 4096];
-            // Linux ends a terminal that nobody holds any more with an error.
+            // Linux reports an error when no process has the terminal open.
             while let Ok(count @ 1..) = ours.read(&mut bytes) {
                 shown.extend_from_slice(&bytes[..count]);
                 if type_next(&mut ours, &String::from_utf8_lossy(&shown[seen..])) {

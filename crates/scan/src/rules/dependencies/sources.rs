@@ -11,11 +11,11 @@ use crate::{
     host::{self, HostReputation, reputation},
 };
 
-/// Most findings of one rule that are told.
+/// Maximum number of findings of one rule.
 const MAX_FINDINGS: usize = 20;
 
-/// Hosts that packages usually come from, with those that are a company's own by construction.
-const USUAL: &[&str] = &[
+/// Default package hosts, and hosts of private company indexes.
+const DEFAULT_SOURCE_HOSTS: &[&str] = &[
     "pypi.org",
     "pythonhosted.org",
     "npmjs.org",
@@ -52,8 +52,8 @@ const USUAL: &[&str] = &[
     "huggingface.co",
 ];
 
-/// What files in which package managers find an index or an address have in their names.
-const SETTINGS: &[&str] = &[
+/// Parts of the names of package manager settings files.
+const SETTINGS_FILE_NAMES: &[&str] = &[
     "pyproject.toml",
     "setup.cfg",
     "pipfile",
@@ -70,8 +70,8 @@ const SETTINGS: &[&str] = &[
     "pnpm-workspace.yaml",
 ];
 
-/// Files that say where every single package was found, and how each line begins that does.
-const LOCKS: &[(&str, &[&str])] = &[
+/// Lock files, and the line prefixes before the address of a package.
+const LOCK_FILE_FORMATS: &[(&str, &[&str])] = &[
     ("package-lock.json", &["\"resolved\":"]),
     ("npm-shrinkwrap.json", &["\"resolved\":"]),
     ("yarn.lock", &["resolved "]),
@@ -98,17 +98,17 @@ const INDEX_KEYS: &[&str] = &[
     "npmRegistryServer:",
 ];
 
-/// Whether packages usually come from there.
-pub(super) fn is_usual(url: &str) -> bool {
-    let Some(host) = host::host(url) else { return false };
-    let known = USUAL.iter().any(|known| {
+/// Whether a URL is a default source of packages.
+pub(super) fn is_default_source(url: &str) -> bool {
+    let Some(host) = host::host_of_url(url) else { return false };
+    let known = DEFAULT_SOURCE_HOSTS.iter().any(|known| {
         host.strip_suffix(known).is_some_and(|before| before.is_empty() || before.ends_with('.'))
     });
     known || matches!(host.as_str(), "registry.npmmirror.com" | "goproxy.cn" | "goproxy.io")
 }
 
-/// What a skill says that it is about: the beginning of its text, in small letters.
-pub(super) fn about(context: &Context<'_>) -> String {
+/// Returns the beginning of the skill text in lower case, which names its topic.
+pub(super) fn skill_topic(context: &Context<'_>) -> String {
     let instructions = context.fragments.iter().find(|analyzed| {
         analyzed.fragment.depth == 0 && analyzed.fragment.path.eq_ignore_ascii_case("skill.md")
     });
@@ -117,60 +117,63 @@ pub(super) fn about(context: &Context<'_>) -> String {
     head.map_or(String::new(), |(head, _)| head.to_lowercase())
 }
 
-/// Whether a host is plainly the service that the skill is about, and is talked to safely.
-pub(super) fn is_own(url: &str, about: &str) -> bool {
+/// Whether a host belongs to the service that the skill is about, over HTTPS.
+pub(super) fn is_topic_host(url: &str, about: &str) -> bool {
     if !url.contains("https://") {
         return false;
     }
-    let Some(host) = host::host(url) else { return false };
+    let Some(host) = host::host_of_url(url) else { return false };
     let label = host.rsplit('.').nth(1).unwrap_or_default();
     let words = || about.split(|c: char| !c.is_alphanumeric());
     label.len() > 3 && words().any(|word| word == label)
 }
 
-fn is_strange(url: &str, about: &str) -> bool {
-    !is_usual(url)
-        && !is_own(url, about)
+fn is_foreign_source(url: &str, about: &str) -> bool {
+    !is_default_source(url)
+        && !is_topic_host(url, about)
         && matches!(reputation(url), HostReputation::Shady | HostReputation::Named)
 }
 
-fn draft(severity: Severity, url: &str) -> FindingDraft {
+fn foreign_source_draft(severity: Severity, url: &str) -> FindingDraft {
     FindingDraft::new(severity, Confidence::High, format!("packages come from {url}"))
 }
 
-/// Indexes and archives of strangers in the files of package managers.
-pub(super) fn foreign(fragment: &TextFragment<'_>, about: &str) -> Vec<(Span, FindingDraft)> {
-    let mut found = all_foreign(fragment, about);
-    // No more than these are told of one rule, and each one has to be found in its file again.
+/// Finds foreign indexes and archives in files of package managers.
+pub(super) fn find_foreign_sources(
+    fragment: &TextFragment<'_>,
+    about: &str,
+) -> Vec<(Span, FindingDraft)> {
+    let mut found = find_all_foreign_sources(fragment, about);
+    // Reports are limited per rule, and every finding is located in its file again.
     found.sort_by_key(|(span, draft)| (std::cmp::Reverse(draft.severity), span.start));
     found.truncate(MAX_FINDINGS);
     found
 }
 
-fn all_foreign(fragment: &TextFragment<'_>, about: &str) -> Vec<(Span, FindingDraft)> {
+fn find_all_foreign_sources(fragment: &TextFragment<'_>, about: &str) -> Vec<(Span, FindingDraft)> {
     if fragment.depth > 0 {
         return Vec::new();
     }
     let name = fragment.path.rsplit(['/', '!']).next().unwrap_or_default().to_lowercase();
-    if let Some((_, starts)) = LOCKS.iter().find(|(lock, _)| *lock == name) {
-        return locked(&fragment.text, starts, about);
+    if let Some((_, starts)) = LOCK_FILE_FORMATS.iter().find(|(lock, _)| *lock == name) {
+        return check_lock_file(&fragment.text, starts, about);
     }
     let cargo = fragment.path.contains(".cargo/") && name.starts_with("config");
     let requirements = name.contains("requirements") && crate::collect::extension(&name) == "txt"
         || matches!(name.as_str(), "constraints.txt");
-    if cargo || requirements || SETTINGS.iter().any(|known| name.contains(known)) {
-        return settings(&fragment.text, 0, about);
+    if cargo || requirements || SETTINGS_FILE_NAMES.iter().any(|known| name.contains(known)) {
+        return check_settings_lines(&fragment.text, 0, about);
     }
     match fragment.language {
-        Language::Python => header(&fragment.text, about),
-        Language::Other => indexes(&fragment.text, about),
+        Language::Python => check_script_header(&fragment.text, about),
+        Language::Other => check_index_settings(&fragment.text, about),
         _ => Vec::new(),
     }
 }
 
-/// The lines of a settings file, which begins at `at`.
-fn settings(text: &str, mut at: usize, about: &str) -> Vec<(Span, FindingDraft)> {
-    const ABOUT: [&str; 8] = [
+/// Checks the lines of a settings file that starts at offset `at`.
+fn check_settings_lines(text: &str, mut at: usize, about: &str) -> Vec<(Span, FindingDraft)> {
+    const NON_SOURCE_KEYS: [&str; 8] = [
         "homepage",
         "\"url\"",
         "repository",
@@ -191,11 +194,12 @@ fn settings(text: &str, mut at: usize, about: &str) -> Vec<(Span, FindingDraft)>
             .iter()
             .any(|mark| line.contains(mark));
         // Links for readers.
-        let links = section.contains("urls") || ABOUT.iter().any(|mark| line.contains(mark));
-        for (start, url) in host::urls(line).into_iter().filter(|_| index && !links) {
-            if is_strange(url.trim_start_matches("sparse+"), about) {
+        let links =
+            section.contains("urls") || NON_SOURCE_KEYS.iter().any(|mark| line.contains(mark));
+        for (start, url) in host::find_urls(line).into_iter().filter(|_| index && !links) {
+            if is_foreign_source(url.trim_start_matches("sparse+"), about) {
                 let span = Span::new(at + start, at + start + url.len());
-                found.push((span, draft(Severity::High, url)));
+                found.push((span, foreign_source_draft(Severity::High, url)));
             }
         }
         at += line.len();
@@ -203,16 +207,16 @@ fn settings(text: &str, mut at: usize, about: &str) -> Vec<(Span, FindingDraft)>
     found
 }
 
-/// `# /// script`: what a Python script wants to be installed before it runs.
-fn header(text: &str, about: &str) -> Vec<(Span, FindingDraft)> {
+/// Checks the inline metadata `# /// script` of a Python script.
+fn check_script_header(text: &str, about: &str) -> Vec<(Span, FindingDraft)> {
     let Some(start) = text.find("# /// script") else { return Vec::new() };
     let rest = &text[start..];
     let end = rest[12..].find("\n# ///").map_or(rest.len(), |end| end + 12);
-    settings(&rest[..end], start, about)
+    check_settings_lines(&rest[..end], start, about)
 }
 
-/// Settings under another name, to be copied to where they work.
-fn indexes(text: &str, about: &str) -> Vec<(Span, FindingDraft)> {
+/// Checks index settings in files with other names, which a user copies later.
+fn check_index_settings(text: &str, about: &str) -> Vec<(Span, FindingDraft)> {
     let mut found = Vec::new();
     let mut at = 0;
     for line in text.split_inclusive('\n') {
@@ -223,10 +227,10 @@ fn indexes(text: &str, about: &str) -> Vec<(Span, FindingDraft)> {
             _ => bare,
         };
         if INDEX_KEYS.iter().any(|key| bare.starts_with(key)) {
-            for (start, url) in host::urls(line) {
-                if is_strange(url, about) {
+            for (start, url) in host::find_urls(line) {
+                if is_foreign_source(url, about) {
                     let span = Span::new(at + start, at + start + url.len());
-                    found.push((span, draft(Severity::High, url)));
+                    found.push((span, foreign_source_draft(Severity::High, url)));
                 }
             }
         }
@@ -235,17 +239,18 @@ fn indexes(text: &str, about: &str) -> Vec<(Span, FindingDraft)> {
     found
 }
 
-/// Packages in a lock file that come from elsewhere.
-fn locked(text: &str, starts: &[&str], about: &str) -> Vec<(Span, FindingDraft)> {
+/// Checks the sources of packages in a lock file.
+fn check_lock_file(text: &str, starts: &[&str], about: &str) -> Vec<(Span, FindingDraft)> {
     let mut total = 0_usize;
     let mut strange: HashMap<String, (usize, Span, &str)> = HashMap::new();
     let mut at = 0;
     for line in text.split_inclusive('\n') {
         let bare = line.trim_start();
         if starts.iter().any(|start| bare.starts_with(start)) {
-            for (start, url) in host::urls(line) {
+            for (start, url) in host::find_urls(line) {
                 total += 1;
-                let Some(host) = host::host(url).filter(|_| is_strange(url, about)) else {
+                let Some(host) = host::host_of_url(url).filter(|_| is_foreign_source(url, about))
+                else {
                     continue;
                 };
                 let span = Span::new(at + start, at + start + url.len());
@@ -257,7 +262,7 @@ fn locked(text: &str, starts: &[&str], about: &str) -> Vec<(Span, FindingDraft)>
     let judge = |(count, span, url): (usize, Span, &str)| {
         // The mirror of a company has all of them; who slips one in has a few.
         let mirror = count * 2 > total && total > 3 && reputation(url) == HostReputation::Named;
-        (span, draft(if mirror { Severity::Medium } else { Severity::High }, url))
+        (span, foreign_source_draft(if mirror { Severity::Medium } else { Severity::High }, url))
     };
     strange.into_values().map(judge).collect()
 }
@@ -266,15 +271,15 @@ fn locked(text: &str, starts: &[&str], about: &str) -> Vec<(Span, FindingDraft)>
 mod tests {
     use super::*;
 
-    fn held(path: &str, text: &str) -> bool {
+    fn is_reported(path: &str, text: &str) -> bool {
         let fragment = TextFragment::file(path, text);
-        foreign(&fragment, "name: acme-deploy")
+        find_foreign_sources(&fragment, "name: acme-deploy")
             .iter()
             .any(|(_, draft)| draft.severity == Severity::High)
     }
 
     #[test]
-    fn packages_of_strangers() {
+    fn packages_from_unknown_hosts_are_reported() {
         for (path, text) in [
             ("package-lock.json", "{\n \"resolved\": \"http://203.0.113.9/a.tgz\"\n}"),
             (
@@ -301,12 +306,12 @@ mod tests {
             (".cargo/config.toml", "[source.x]\nregistry = \"sparse+https://x.fast.example/\"\n"),
             ("pip.conf", "[global]\nindex-url = http://pypi.acme.io/simple\n"),
         ] {
-            assert!(held(path, text), "{path}");
+            assert!(is_reported(path, text), "{path}");
         }
     }
 
     #[test]
-    fn packages_of_friends() {
+    fn packages_from_default_hosts_are_not_reported() {
         let mirror = "  resolved \"https://npm.corp.example/a.tgz\"\n".repeat(9);
         for (path, text) in [
             (
@@ -321,7 +326,7 @@ mod tests {
             ("a.py", "# see https://x.fast.example\nprint(1)\n"),
             ("notes.txt", "The registry is at https://npm.fast.example/\n"),
         ] {
-            assert!(!held(path, text), "{path}");
+            assert!(!is_reported(path, text), "{path}");
         }
     }
 }

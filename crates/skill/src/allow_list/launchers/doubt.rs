@@ -230,7 +230,7 @@ impl Command<'_> {
                 Err(self.text("it hands the words to a shell"))
             }
             CommandPassing::Growing if find(first).is_some() => {
-                Err(self.text("it adds words to a program that can run others"))
+                Err(self.text("it adds arguments to a program that can run others"))
             }
             _ => find_doubt(inner, self.named - at).map_or(Ok(()), Err),
         }
@@ -320,15 +320,13 @@ impl Command<'_> {
     fn runs(self, what: &str) -> String {
         let program = self.program();
         format!(
-            "`{program} {what}` runs another program or writes files, and the list does not name that"
+            "`{program} {what}` runs another program or writes files, which the list does not allow"
         )
     }
 
     fn unknown(self, what: &str) -> String {
         let program = self.program();
-        format!(
-            "it is not known here what `{what}` makes `{program}` do, which can run other programs"
-        )
+        format!("`{program}` can run other programs, and the effect of `{what}` is unknown")
     }
 
     fn text(self, why: &str) -> String {

@@ -6,8 +6,10 @@ use crate::{
 };
 
 fn check(list: &str, command: &str) -> Result<(), NotAllowed> {
-    let given: Map<_, _> = [("command".to_owned(), json!(command))].into_iter().collect();
-    AllowList::new(Some(&split(list))).unwrap().check(OfferedTool::Host("run_command"), &given)
+    let call_arguments: Map<_, _> = [("command".to_owned(), json!(command))].into_iter().collect();
+    AllowList::new(Some(&split(list)))
+        .unwrap()
+        .check(OfferedTool::Host("run_command"), &call_arguments)
 }
 
 #[test]

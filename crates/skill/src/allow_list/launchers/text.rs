@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_or_writes_is_found() {
+    fn programs_that_run_or_write_are_rejected() {
         for text in [
             "BEGIN { system(\"id\") }",
             "{ print | \"sh\" }",

@@ -1,5 +1,4 @@
-//! The one spelling of `allowed-tools` that every host of the base format reads, and entries that
-//! nobody can read.
+//! Checks the spelling of `allowed-tools` and finds entries that cannot be parsed.
 
 use savoir_lint::{Diagnostic, Edit, Fix, Span};
 
@@ -15,8 +14,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// The base format has one string with blanks between the tools, and its reference validator
-    /// refuses a list. Claude Code reads a list, too, so that only `--target agentskills` reports it.
+    /// The base format uses one string with spaces between the tools, and its reference validator
+    /// rejects a list. Claude Code also reads a list, so only `--target agentskills` reports it.
     ///
     /// ## Bad
     ///
@@ -45,13 +44,13 @@ rule! {
 }
 
 rule! {
-    /// The tools in `allowed-tools` have commas between them.
+    /// The tools in `allowed-tools` are separated by commas.
     ///
     /// ## Why
     ///
-    /// The base format separates by blanks. A host that follows it to the letter looks for a tool
-    /// called `Read,` and does not find it. Claude Code and most others take commas, too, so that only
-    /// `--target agentskills` reports them.
+    /// The base format separates tools by spaces. A host that follows it strictly looks for a tool
+    /// called `Read,` and does not find it. Claude Code and most other hosts also accept commas,
+    /// so only `--target agentskills` reports them.
     ///
     /// ## Bad
     ///
@@ -82,9 +81,9 @@ rule! {
     ///
     /// ## Why
     ///
-    /// Where it should have ended, nobody knows: other tools on the same line may belong to it.
-    /// Savoir allows nothing for such an entry, and denies every tool that it names; other hosts
-    /// may do the opposite.
+    /// It is unclear where it should end: other tools on the same line may belong to it. Savoir
+    /// allows nothing for such an entry, and denies every tool that it names; other hosts may do
+    /// the opposite.
     ///
     /// ## Bad
     ///
@@ -120,7 +119,7 @@ fn unclosed_parenthesis(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
                 let written = grant.to_string();
                 let problem = Diagnostic::warning(
                     UNCLOSED_PARENTHESIS.code,
-                    place_of(&written, node.span, context.text()),
+                    span_of_words(&written, node.span, context.text()),
                     format!("the parentheses of `{written}` do not belong to one tool"),
                 );
                 let help = match key {
@@ -134,8 +133,8 @@ fn unclosed_parenthesis(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Where some words of a value stand, or all of the value if they are written in another way.
-fn place_of(words: &str, value: Span, text: &str) -> Span {
+/// Returns the span of words in a value, or of the whole value if they are not found.
+fn span_of_words(words: &str, value: Span, text: &str) -> Span {
     let Some(at) = value.slice(text).find(words) else { return value };
     Span::new(value.start + at, value.start + at + words.len())
 }
@@ -160,7 +159,7 @@ fn allowed_tools(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
             "`allowed-tools` is a list, the base format has one string",
         )
         .field("allowed-tools")
-        .help("write the tools on one line, with blanks between them");
+        .help("write the tools on one line, separated by spaces");
         let edit = as_string(items, version)
             .and_then(|string| Some(Edit::replace(after_key(entry, context.text())?, string)));
         if let Some(edit) = edit.filter(|_| !repaired) {
@@ -173,7 +172,7 @@ fn allowed_tools(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         let mut problem = Diagnostic::warning(
             ALLOWED_TOOLS_COMMAS.code,
             entry.value.span,
-            "the tools have commas between them, the base format has blanks",
+            "the tools are separated by commas, the base format uses spaces",
         )
         .field("allowed-tools")
         .help("remove the commas");
@@ -275,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_closes_is_told_of_with_its_place() {
+    fn unclosed_parenthesis_is_reported_at_its_position() {
         let code = UNCLOSED_PARENTHESIS.code;
         for (tools, found) in [
             (" Read Bash(rm", vec!["Bash(rm"]),

@@ -1,5 +1,5 @@
-//! Bodies that are not what they look like: a second frontmatter, a code block without end, a link
-//! that was stored as text.
+//! Finds bodies with a second frontmatter, an unclosed code block, or only the path of another
+//! file.
 
 use savoir_lint::{Diagnostic, Span};
 
@@ -10,12 +10,12 @@ use crate::{
 };
 
 rule! {
-    /// The body begins with another block of frontmatter.
+    /// The body starts with another block of frontmatter.
     ///
     /// ## Why
     ///
-    /// Only the first block counts. The second one, most often left behind by a converter, is shown
-    /// to the agent as text, and its fields have no effect.
+    /// Only the first block is read. The second one, usually left by a converter, is shown to the
+    /// agent as text, and its fields have no effect.
     ///
     /// ## Bad
     ///
@@ -59,7 +59,7 @@ fn second_frontmatter(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         return;
     }
     if let Some(block) = block_at(document.text(), start) {
-        let message = "a second frontmatter begins here and is read as text";
+        let message = "a second frontmatter starts here and is read as text";
         found.push(
             Diagnostic::warning(SECOND_FRONTMATTER.code, block, message)
                 .help("move the fields that matter into the first one, and delete this one"),
@@ -109,8 +109,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// Everything below it is code to every Markdown reader: headings, links and tools in it do not
-    /// count. A block inside a block of the same fence is the usual cause.
+    /// Markdown readers treat everything below it as code: headings, links and tools there are
+    /// ignored. The usual cause is a code block inside another one with the same fence.
     ///
     /// ## Bad
     ///
@@ -147,7 +147,7 @@ fn unclosed_code_fence(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         return;
     };
     let (line, _) = line_at(document.text(), fence.whole.start);
-    let message = "the code block that begins here is never closed";
+    let message = "the code block that starts here is never closed";
     let nested = document.outline().fences.len() > 1;
     found.push(Diagnostic::warning(UNCLOSED_CODE_FENCE.code, line, message).help(if nested {
         "close it; a block that contains another one needs a longer fence, such as four backticks"
@@ -161,8 +161,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// A symbolic link that was copied as text, or an include that no host of skills resolves: the
-    /// agent gets the path and none of the instructions.
+    /// It is a symbolic link that was copied as text, or an include that no host resolves: the
+    /// agent gets the path instead of the instructions.
     ///
     /// ## Bad
     ///

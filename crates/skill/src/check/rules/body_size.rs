@@ -1,4 +1,4 @@
-//! Bodies that say nothing, and bodies that say too much.
+//! Finds empty bodies and bodies that are too long.
 
 use memchr::memchr_iter;
 use savoir_lint::{Diagnostic, Span};
@@ -11,7 +11,7 @@ use crate::{
 };
 
 rule! {
-    /// Nothing follows the frontmatter.
+    /// There is no text after the frontmatter.
     ///
     /// ## Why
     ///
@@ -59,10 +59,10 @@ rule! {
     ///
     /// ## Why
     ///
-    /// A skill that is started goes into the context as a whole. The base format advises at most
-    /// 500 lines and 5,000 tokens; what is needed only now and then belongs in a file of the skill
-    /// that the body points to. `--strict` reports every longer body, an ordinary check one of more than
-    /// twice as many tokens.
+    /// When a skill is started, its whole body is added to the context. The base format advises at
+    /// most 500 lines and 5,000 tokens; put details that are rarely needed into a file that the
+    /// body links to. `--strict` reports every longer body; without it, only bodies of more than
+    /// 10,000 tokens are reported.
     ///
     /// ## Bad
     ///
@@ -124,7 +124,7 @@ fn long_body(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let at = over.map_or(start, |newline| start + newline + 1);
     found.push(
         Diagnostic::warning(LONG_BODY.code, Span::at(at), message)
-            .help("move what is needed only sometimes into `references/` and link it"),
+            .help("move details that are rarely needed into `references/` and link to them"),
     );
 }
 
@@ -161,7 +161,7 @@ mod tests {
     };
 
     #[test]
-    fn blank_is_empty() {
+    fn blank_body_is_empty() {
         assert_eq!(find(EMPTY_BODY.code, &skill("\n \n")).len(), 1);
         assert_eq!(find(EMPTY_BODY.code, &skill("x")).len(), 0);
         assert_eq!(find(EMPTY_BODY.code, "").len(), 0);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_has_more_tokens_than_the_bound_says() {
+    fn token_estimate_is_an_upper_bound() {
         for text in ["abcd", "ж", "日", "🙂", "a", "é日🙂"] {
             let text = text.repeat(100);
             assert!(estimate_tokens(&text) * MIN_BYTES_PER_TOKEN <= text.len(), "{text}");

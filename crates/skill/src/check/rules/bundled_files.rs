@@ -1,4 +1,4 @@
-//! Files of the skill that its text does not mention.
+//! Finds files of the skill that its text does not mention.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,12 @@ use crate::{
 };
 
 rule! {
-    /// The skill brings a file that its text does not mention.
+    /// The skill contains a file that its text does not mention.
     ///
     /// ## Why
     ///
-    /// An agent reads SKILL.md and what SKILL.md points to. A file that is not mentioned by its
-    /// name, its path or its folder is never opened. Another file may mention it, so that only
+    /// An agent reads SKILL.md and the files that it mentions. A file that is not mentioned by its
+    /// name, its path or its folder is never opened. Another file may mention it, so only
     /// `--strict` reports it.
     ///
     /// ## Bad
@@ -87,7 +87,7 @@ fn unmentioned_file(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
             let files = if count == 1 { "file" } else { "files" };
             (
                 format!("nothing mentions {count} {files} in the folder `{name}`"),
-                format!("say in SKILL.md when to look into `{name}/`, or remove what is unused"),
+                format!("say in SKILL.md when to use `{name}/`, or remove unused files"),
             )
         };
         found.push(Diagnostic::warning(UNMENTIONED_FILE.code, span, message).help(help));
@@ -147,7 +147,7 @@ fn nested_skills(folder: &Folder) -> Vec<&str> {
     inner.map(|path| &path[..path.len() - last_part(path).len()]).collect()
 }
 
-/// Files that hosts and people look for without being told.
+/// Whether hosts or people find a file without a mention.
 fn is_exempt(path: &str, known_folders: &[&str]) -> bool {
     let name = last_part(path);
     let stem = name.split('.').next().unwrap_or_default();
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_a_stem_or_a_folder_is_a_mention() {
+    fn name_stem_or_folder_counts_as_mention() {
         for body in [
             "Run `scripts/convert_table.sh`.",
             "Run convert_table.sh.",
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_no_mention() {
+    fn exempt_files_need_no_mention() {
         let files = [
             "LICENSE.txt",
             "readme.md",

@@ -1,4 +1,4 @@
-//! Commands of gibb.eri.sh tools, which run without a shell.
+//! Checks commands of gibb.eri.sh tools, which run without a shell.
 
 use savoir_lint::{Diagnostic, Span, words::nearest};
 
@@ -14,12 +14,12 @@ use crate::{
 };
 
 rule! {
-    /// A command needs a shell, and there is none.
+    /// A command needs a shell, but commands run without one.
     ///
     /// ## Why
     ///
-    /// The command is split into words and started as it is. A pipe, a redirection, a variable or a
-    /// pattern goes to the program as plain text.
+    /// The command is split into words and started as it is. A pipe, a redirection, a variable or
+    /// a pattern is passed to the program as plain text.
     ///
     /// ## Bad
     ///
@@ -70,12 +70,12 @@ rule! {
 }
 
 rule! {
-    /// A flag stands before a value that may be missing.
+    /// A flag is followed by a value that may be missing.
     ///
     /// ## Why
     ///
-    /// Without a value only the placeholder is dropped. The flag stays and takes the next argument
-    /// for its own.
+    /// Without a value, only the placeholder is dropped. The flag stays and takes the next
+    /// argument as its value.
     ///
     /// ## Bad
     ///
@@ -134,7 +134,7 @@ rule! {
     ///
     /// ## Why
     ///
-    /// The model is never told about the parameter, so the argument is dropped at every call.
+    /// The model does not know the parameter, so the argument is missing from every call.
     ///
     /// ## Bad
     ///
@@ -246,12 +246,12 @@ rule! {
 }
 
 rule! {
-    /// A command starts a script that the skill does not bring.
+    /// A command starts a script that the skill does not contain.
     ///
     /// ## Why
     ///
-    /// A program with a relative path is looked for in the folder of the skill and must stay in it;
-    /// every call of the tool fails.
+    /// A program with a relative path must be inside the folder of the skill; without it, every
+    /// call of the tool fails.
     ///
     /// ## Bad
     ///
@@ -313,7 +313,7 @@ fn commands(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let mut from = 0;
     for tool in &context.reading.skill.tools {
         let Runner::Command(command) = &tool.runner else { continue };
-        // Tools stand in the order of their sections; a second section of a name is no tool.
+        // Tools are in the order of their sections; a second section of the same name is not a tool.
         let is_it = |spans: &CommandToolSpans| spans.name.slice(text) == tool.name;
         let Some(at) = all_spans[from..].iter().position(is_it) else { continue };
         let spans = &all_spans[from + at];
@@ -352,7 +352,7 @@ impl Word {
     }
 }
 
-/// A tool, its command, and where both stand.
+/// A tool and its command with their positions.
 pub(super) struct ToolCommand<'a> {
     pub(super) tool: &'a Tool,
     pub(super) command: &'a CommandTemplate,
@@ -381,7 +381,7 @@ impl ToolCommand<'_> {
             let span = pair
                 .map_or(self.spans.command, |pair| Span::new(pair[0].span.start, pair[1].span.end));
             let (flag, name) = (dangling.flag, dangling.parameter);
-            let message = format!("`{flag}` stays behind when `{name}` is not given");
+            let message = format!("`{flag}` remains without a value when `{name}` is not given");
             let help = if flag.starts_with("--") {
                 format!("write `{flag}={{{{{name}}}}}`, or give the parameter a default")
             } else {
@@ -440,7 +440,7 @@ impl ToolCommand<'_> {
         let problem = match (inside(program), context.folder) {
             (None, _) => format!("`{program}` leaves the folder of the skill"),
             (Some(path), Some(folder)) if !folder.has(&path) => {
-                format!("the skill has no file `{path}`")
+                format!("the skill does not contain the file `{path}`")
             }
             _ => return,
         };
@@ -469,7 +469,7 @@ impl ToolCommand<'_> {
         if folder.has(&path) {
             return;
         }
-        let problem = format!("the skill has no file `{path}`");
+        let problem = format!("the skill does not contain the file `{path}`");
         found.push(
             Diagnostic::warning(MISSING_SCRIPT.code, word.span, problem)
                 .field(self.tool.name.clone())
@@ -526,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn operators_have_their_own_places() {
+    fn operators_are_reported_at_their_positions() {
         let command = "# say it\nls *.md | wc -l > out.txt";
         assert_eq!(all_spans(SHELL_OPERATOR.code, "", command), ["*.md", "|", ">"]);
         assert!(all_spans(SHELL_OPERATOR.code, "", "rg 'a|b' \"x;y\"").is_empty());
@@ -556,7 +556,7 @@ mod tests {
     }
 
     #[test]
-    fn inputs_are_no_part_of_a_program() {
+    fn inputs_inside_program_code_are_reported() {
         let row = "| x | string | yes | What |\n";
         let code = "placeholder-in-program";
         for (command, text) in [
@@ -580,7 +580,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_are_inside() {
+    fn scripts_must_be_inside_the_skill() {
         assert!(all_spans(MISSING_SCRIPT.code, "", "./scripts/a.sh x").is_empty());
         assert!(all_spans(MISSING_SCRIPT.code, "", "scripts/../scripts/a.sh").is_empty());
         assert_eq!(all_spans(MISSING_SCRIPT.code, "", "scripts/b.sh x"), ["scripts/b.sh"]);

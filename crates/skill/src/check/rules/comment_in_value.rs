@@ -1,4 +1,4 @@
-//! Text that YAML takes for a comment.
+//! Finds text that YAML reads as a comment.
 
 use savoir_lint::{Diagnostic, Edit, Fix, Span};
 
@@ -8,12 +8,12 @@ use crate::{
 };
 
 rule! {
-    /// A blank and `#` in a sentence without quotes begin a comment, so the rest is not read.
+    /// A space and `#` in an unquoted sentence start a comment, so the rest is not read.
     ///
     /// ## Why
     ///
-    /// No reader complains: the sentence simply ends there, and the agent never sees what was meant
-    /// to tell it when to use the skill.
+    /// No reader reports it: the sentence ends there, and the agent may not see when to use the
+    /// skill.
     ///
     /// ## Bad
     ///

@@ -1,11 +1,11 @@
-//! Marks that a merge left behind.
+//! Finds unresolved merge conflicts.
 
 use savoir_lint::{Diagnostic, Span};
 
 use crate::check::{Context, rule::rule};
 
 rule! {
-    /// The file has a merge conflict that nobody resolved.
+    /// The file has an unresolved merge conflict.
     ///
     /// ## Why
     ///
@@ -39,9 +39,9 @@ rule! {
 }
 
 /// How the lines begin that mark a conflict, in order.
-const OPEN: &str = "<<<<<<< ";
-const MIDDLE: &str = "=======";
-const CLOSE: &str = ">>>>>>> ";
+const OPENING_MARKER: &str = "<<<<<<< ";
+const MIDDLE_MARKER: &str = "=======";
+const CLOSING_MARKER: &str = ">>>>>>> ";
 
 fn conflict_markers(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let document = &context.reading.document;
@@ -61,9 +61,9 @@ fn conflict_markers(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
             continue;
         }
         open = match open {
-            _ if line.starts_with(OPEN) => Some((span, false)),
-            Some((first, _)) if text == MIDDLE => Some((first, true)),
-            Some((first, true)) if line.starts_with(CLOSE) => {
+            _ if line.starts_with(OPENING_MARKER) => Some((span, false)),
+            Some((first, _)) if text == MIDDLE_MARKER => Some((first, true)),
+            Some((first, true)) if line.starts_with(CLOSING_MARKER) => {
                 let message = "a merge conflict is not resolved";
                 found.push(
                     Diagnostic::error(CONFLICT_MARKERS.code, first, message)
@@ -77,7 +77,7 @@ fn conflict_markers(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
 }
 
 fn is_marker(line: &str) -> bool {
-    [OPEN, MIDDLE, CLOSE].iter().any(|marker| line.starts_with(marker))
+    [OPENING_MARKER, MIDDLE_MARKER, CLOSING_MARKER].iter().any(|marker| line.starts_with(marker))
 }
 
 #[cfg(test)]
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn other_text_is_fine() {
+    fn similar_text_is_not_reported() {
         assert_eq!(count("Title\n=======\n\ntext\n"), 0);
         assert_eq!(count("<<<<<<< HEAD\na\n>>>>>>> main\n=======\n"), 0, "not in order");
         assert_eq!(count("a\n=======\nb\n>>>>>>> main\n"), 0);

@@ -1,4 +1,4 @@
-//! Descriptions that are longer than their readers show.
+//! Finds descriptions that are longer than systems show.
 
 use crate::check::rule::rule;
 
@@ -7,7 +7,7 @@ rule! {
     ///
     /// ## Why
     ///
-    /// skillrt lists one line for each skill and advises 120 characters, 512 at most. It keeps
+    /// skillrt lists one line for each skill and advises 120 characters, 512 at most. It accepts
     /// longer text, but lists become hard to read.
     ///
     /// ## Bad
@@ -45,9 +45,9 @@ rule! {
     ///
     /// ## Why
     ///
-    /// The rest is cut off without a word, and with it often the sentence that says when to use the
-    /// skill. gibb.eri.sh cuts at 256 characters, Codex and Personal Agent at 1024, Claude Code at
-    /// 1536 together with `when_to_use`.
+    /// The rest is cut off without a warning, often including the sentence that says when to use
+    /// the skill. gibb.eri.sh cuts at 256 characters, Codex and Personal Agent at 1024, Claude
+    /// Code at 1536 together with `when_to_use`.
     ///
     /// ## Bad
     ///

@@ -1,14 +1,14 @@
-//! The two lines `---` and what stands between and before them.
+//! Rules about the fences `---` of the frontmatter and the text before them.
 
 use crate::check::rule::rule;
 
 rule! {
-    /// Blank lines stand before the frontmatter.
+    /// There are blank lines before the frontmatter.
     ///
     /// ## Why
     ///
-    /// The frontmatter must begin on the first line. The reference validator refuses the file, and
-    /// other readers take all of it for the body.
+    /// The frontmatter must start on the first line. The reference validator rejects the file, and
+    /// other readers treat all of it as the body.
     ///
     /// ## Bad
     ///
@@ -38,12 +38,12 @@ rule! {
 }
 
 rule! {
-    /// The whole file stands in a code block.
+    /// The whole file is inside a code block.
     ///
     /// ## Why
     ///
-    /// Chat answers wrap files this way, and the wrapping was copied along. No reader finds the
-    /// frontmatter behind it.
+    /// Chat answers wrap files this way, and the wrapping was copied with the file. No reader
+    /// finds the frontmatter inside it.
     ///
     /// ## Bad
     ///
@@ -74,12 +74,12 @@ rule! {
 }
 
 rule! {
-    /// Blanks follow `---` on the line of a fence.
+    /// There are spaces after `---` on the line of a fence.
     ///
     /// ## Why
     ///
-    /// Not every reader takes such a line for a fence: skillrt never does, and the `npx skills`
-    /// installer passes over the skill without a word.
+    /// Not every reader accepts such a line as a fence: skillrt never does, and the `npx skills`
+    /// installer skips the skill without a warning.
     ///
     /// ## Bad
     ///
@@ -112,8 +112,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// A reader looks fields up by their names. A list or a sentence has none, and every dialect
-    /// refuses it.
+    /// A reader looks fields up by their names. A list or a sentence has no names, and every
+    /// dialect rejects it.
     ///
     /// ## Bad
     ///
@@ -146,18 +146,18 @@ rule! {
     ///
     /// ## Why
     ///
-    /// It is not read then, so that a hostile file cannot cost much time. Real frontmatter stays
-    /// below 8 KiB. Long text belongs in the body, data in a file of the skill.
+    /// Larger frontmatter is not read, because parsing it could take too long. Real frontmatter
+    /// stays below 8 KiB. Long text belongs in the body, data in a file of the skill.
     FRONTMATTER_TOO_LARGE = "frontmatter-too-large", Error
 }
 
 rule! {
-    /// The file begins with fields, but no fence stands around them.
+    /// The file starts with fields, but they are not enclosed in fences.
     ///
     /// ## Why
     ///
-    /// Without the lines `---` the fields are plain text. The reference validator refuses the file;
-    /// systems that accept prose read it as a skill without name and description.
+    /// Without the lines `---` the fields are plain text. The reference validator rejects the
+    /// file; systems that accept prose read it as a skill without a name and a description.
     ///
     /// ## Bad
     ///
@@ -186,12 +186,12 @@ rule! {
 }
 
 rule! {
-    /// The file has no frontmatter, and its dialect needs one.
+    /// The file has no frontmatter, but its dialect requires one.
     ///
     /// ## Why
     ///
     /// Agents choose a skill by its description. A client of the base format skips a skill without
-    /// one, while skillrt and Personal Agent accept a file that is all body.
+    /// one, while skillrt and Personal Agent accept a file without frontmatter.
     ///
     /// ## Bad
     ///
@@ -216,12 +216,12 @@ rule! {
 }
 
 rule! {
-    /// The frontmatter begins, but no second `---` ends it.
+    /// The frontmatter has no closing `---`.
     ///
     /// ## Why
     ///
-    /// The readers disagree: the base format, GAIA, gibb.eri.sh and skillrt refuse the file, while
-    /// Agent Flow Lite and Personal Agent take all of it for the body.
+    /// Readers disagree: the base format, GAIA, gibb.eri.sh and skillrt reject the file, while
+    /// Agent Flow Lite and Personal Agent treat all of it as the body.
     ///
     /// ## Bad
     ///

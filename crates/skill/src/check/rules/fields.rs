@@ -1,4 +1,4 @@
-//! Fields of the frontmatter: which must be there, and what they hold.
+//! Rules about required fields, unknown fields and their values.
 
 use savoir_lint::Diagnostic;
 
@@ -12,8 +12,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// Tools compare licences by their SPDX identifiers. GAIA refuses other text, skillrt warns,
-    /// and the base format takes any words.
+    /// Tools compare licences by their SPDX identifiers. GAIA rejects other text, skillrt warns,
+    /// and the base format accepts any text.
     ///
     /// ## Bad
     ///
@@ -50,8 +50,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// The field takes one of a few words, a number in a range, or text that is not blank. A system
-    /// that does not know the value ignores the field or refuses the skill.
+    /// The field takes one of a few words, a number in a range, or text that is not blank. A
+    /// system that does not know the value ignores the field or rejects the skill.
     ///
     /// ## Bad
     ///
@@ -87,8 +87,8 @@ rule! {
     /// ## Why
     ///
     /// Agents find a skill by its name and choose it by its description. The reference validator
-    /// refuses a skill without either; Claude Code, Codex and OpenClaw use the folder's name for a
-    /// missing name, but a client of the base format skips a skill without description.
+    /// rejects a skill that lacks one of them; Claude Code, Codex and OpenClaw use the folder's
+    /// name for a missing name, but a client of the base format skips a skill without description.
     ///
     /// ## Bad
     ///
@@ -120,9 +120,9 @@ rule! {
     ///
     /// ## Why
     ///
-    /// The base format maps text to text there. The reference validator lets a list or a map pass
-    /// and turns it into a string that nobody can read back; OpenClaw and Google ADK expect nested
-    /// values. Only `--target agentskills` reports it.
+    /// In the base format, both keys and values are text. The reference validator accepts a list
+    /// or a map but turns it into a string that cannot be parsed again; OpenClaw and Google ADK
+    /// expect nested values. Only `--target agentskills` reports it.
     ///
     /// ## Bad
     ///
@@ -171,12 +171,12 @@ fn nested_metadata(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
 }
 
 rule! {
-    /// A field begins with `x-runtime-strict:`, which skillrt keeps for future runtimes.
+    /// A field starts with `x-runtime-strict:`, which skillrt reserves for future runtimes.
     ///
     /// ## Why
     ///
     /// A later runtime will give such a field a meaning that must be understood before the skill
-    /// runs. A field of your own may have any other name; skillrt keeps it as it is.
+    /// runs. Your own fields may have any other name; skillrt preserves them unchanged.
     ///
     /// ## Bad
     ///
@@ -214,7 +214,7 @@ rule! {
     /// ## Why
     ///
     /// Names, descriptions and compatibility notes are loaded for every skill at once, so each has
-    /// a limit. The reference validator refuses longer ones; the GitHub command line only warns,
+    /// a limit. The reference validator rejects longer ones; the GitHub command line only warns,
     /// and counts bytes.
     ///
     /// ## Bad
@@ -267,9 +267,9 @@ rule! {
     ///
     /// ## Why
     ///
-    /// It has no effect, and it may be a slip of the pen. The reference validator and the upload of
-    /// claude.ai refuse fields beyond the six of the base format; Claude Code, Codex and OpenClaw
-    /// ignore them.
+    /// It has no effect, and it may be a typo. The reference validator and the upload to claude.ai
+    /// reject fields other than the six of the base format; Claude Code, Codex and OpenClaw ignore
+    /// them.
     ///
     /// ## Bad
     ///
@@ -305,7 +305,7 @@ rule! {
     /// ## Why
     ///
     /// Agent Flow Lite reads any other word as `text`, so the field in the form has one line and
-    /// accepts everything.
+    /// accepts any text.
     ///
     /// ## Bad
     ///
@@ -344,12 +344,13 @@ rule! {
 }
 
 rule! {
-    /// A field holds another kind of value than its dialect expects.
+    /// A field has a value of a type that its dialect does not expect.
     ///
     /// ## Why
     ///
-    /// A number, a list or a map where text is expected stops some readers, and others turn it into
-    /// text in their own way. `metadata` in quotes is one long string for everyone but OpenClaw.
+    /// A number, a list or a map where text is expected stops some readers, and others turn it
+    /// into text in their own way. `metadata` in quotes is one long string for every system except
+    /// OpenClaw.
     ///
     /// ## Bad
     ///

@@ -1,4 +1,4 @@
-//! Files that cannot be loaded, or hold nothing.
+//! Rules about files that are empty, too large or unreadable.
 
 use crate::check::rule::rule;
 
@@ -8,7 +8,7 @@ rule! {
     /// ## Why
     ///
     /// There is nothing to read and nothing to run. Agents skip such a skill, most of them without
-    /// a word.
+    /// a warning.
     ///
     /// ## Bad
     ///
@@ -35,9 +35,9 @@ rule! {
     ///
     /// ## Why
     ///
-    /// Savoir reads at most 1 MiB, and Agent Flow Lite takes 50 KiB. A skill goes into the context
-    /// of a model as a whole, and the base format advises fewer than 500 lines. Move reference text
-    /// into files of the skill and link them.
+    /// Savoir reads at most 1 MiB, and Agent Flow Lite accepts 50 KiB. The whole skill is added to
+    /// the context of a model, and the base format advises fewer than 500 lines. Move reference
+    /// text into files of the skill and link them.
     FILE_TOO_LARGE = "file-too-large", Error
 }
 
@@ -46,9 +46,9 @@ rule! {
     ///
     /// ## Why
     ///
-    /// Every dialect is UTF-8. A file in another encoding is refused by all of them, or read with
-    /// wrong letters where a system trusts its locale. Save the file as UTF-8; the message names
-    /// the first bad byte and says when the file looks like UTF-16.
+    /// Every dialect uses UTF-8. Most systems reject a file in another encoding; the others read
+    /// it with wrong letters. Save the file as UTF-8; the message names the first bad byte and
+    /// says when the file looks like UTF-16.
     NOT_UTF8 = "not-utf8", Error
 }
 
@@ -57,9 +57,9 @@ rule! {
     ///
     /// ## Why
     ///
-    /// It is a link to nothing, a folder with the name of a file, or its rights forbid reading.
-    /// Agents that scan for skills leave it out. A link that was checked out of git as text is a
-    /// common cause: replace it by the file.
+    /// It is a broken link, a folder with the name of a file, or a file without read permission.
+    /// Agents do not list the skill. A link that was checked out of git as text is a common cause:
+    /// replace it by the file.
     UNREADABLE_FILE = "unreadable-file", Error
 }
 
@@ -68,7 +68,7 @@ rule! {
     ///
     /// ## Why
     ///
-    /// The file or its folder is read-only, or no space is left. The file is unchanged: a fix is
+    /// The file or its folder is read-only, or the disk is full. The file is unchanged: a fix is
     /// written to a temporary file that replaces it in one step, or not at all.
     UNWRITABLE_FILE = "unwritable-file", Error
 }

@@ -14,8 +14,9 @@ rule! {
     ///
     /// ## Why
     ///
-    /// The base format, Agent Flow Lite, gibb.eri.sh and GAIA refuse such a skill. Claude Code takes
-    /// the folder's name for the command and shows the other one, so users type what does not exist.
+    /// The base format, Agent Flow Lite, gibb.eri.sh and GAIA reject such a skill. Claude Code
+    /// uses the folder's name for the command but shows the other name, so users type a command
+    /// that does not exist.
     ///
     /// ## Bad
     ///
@@ -82,8 +83,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// Most hosts look for `SKILL.md` in capitals and do not see the skill on file systems that tell
-    /// capitals from small letters.
+    /// Most hosts look for `SKILL.md` in capitals and do not see the skill on case-sensitive file
+    /// systems.
     ///
     /// ## Bad
     ///

@@ -1,13 +1,13 @@
-//! Parameters, modes and timeouts of gibb.eri.sh.
+//! Rules about parameters, modes and timeouts of gibb.eri.sh.
 
 use crate::check::rule::rule;
 
 rule! {
-    /// A parameter stands twice in the table of a tool.
+    /// A parameter appears twice in the table of a tool.
     ///
     /// ## Why
     ///
-    /// gibb.eri.sh keeps the first row, so the type and the description of the second are lost.
+    /// gibb.eri.sh uses the first row and ignores the type and the description of the second one.
     ///
     /// ## Bad
     ///
@@ -73,8 +73,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// gibb.eri.sh then passes no value to the command, and a placeholder in it is dropped. Write the
-    /// word `None.` when the tool takes none.
+    /// gibb.eri.sh then passes no value to the command, and a placeholder in it is dropped. Write
+    /// `None.` if the tool has no parameters.
     ///
     /// ## Bad
     ///
@@ -133,7 +133,7 @@ rule! {
     ///
     /// ## Why
     ///
-    /// gibb.eri.sh uses the nearest number that it allows, so the file promises what does not happen.
+    /// gibb.eri.sh uses the nearest allowed value, so the value in the file has no effect.
     ///
     /// ## Bad
     ///
@@ -198,8 +198,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// The third column wants `yes` or `no`. Anything else is read as `no`, so the command may run
-    /// without a value that it needs.
+    /// The third column must be `yes` or `no`. Anything else is read as `no`, so the command may
+    /// run without a value that it needs.
     ///
     /// ## Bad
     ///
@@ -264,8 +264,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// The word is ignored. There are `Global`, `Dev`, `Meeting` and `Writer`, written with a capital
-    /// letter. It is an error when no known mode is left.
+    /// The value is ignored. The modes are `Global`, `Dev`, `Meeting` and `Writer`, with a capital
+    /// letter. It is an error if no known mode is left.
     ///
     /// ## Bad
     ///
@@ -330,8 +330,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// It is read as `string`, so the model may send anything. There are `string`, `integer`, `number`,
-    /// `boolean` and `array`; a map cannot be an argument of a program.
+    /// It is read as `string`, so the model may send anything. The types are `string`, `integer`,
+    /// `number`, `boolean` and `array`; a map cannot be an argument of a program.
     ///
     /// ## Bad
     ///

@@ -1,4 +1,4 @@
-//! Characters that a person does not see and a model reads.
+//! Finds invisible characters, direction controls and control characters.
 
 use savoir_lint::{Diagnostic, Edit, Fix, Span};
 
@@ -8,13 +8,13 @@ use crate::{
 };
 
 rule! {
-    /// The text has characters that nobody sees.
+    /// The text has invisible characters.
     ///
     /// ## Why
     ///
     /// Zero-width characters split words that a search should find, and hide differences between
-    /// two texts. Tag characters can carry whole instructions that only the model reads: they are
-    /// an error. Joiners inside emoji and in scripts that need them are fine.
+    /// two texts. Tag characters can contain whole instructions that only the model reads: they
+    /// are an error. Joiners inside emoji and in scripts that need them are fine.
     ///
     /// ## Bad
     ///
@@ -39,12 +39,12 @@ rule! {
 }
 
 rule! {
-    /// The text has characters that turn the direction of writing around.
+    /// The text has characters that change the direction of writing.
     ///
     /// ## Why
     ///
-    /// They make a line look different from what it says, so that a reviewer approves another text
-    /// than the one that the model or the shell gets.
+    /// They make a line look different from what it says, so a reviewer approves a different text
+    /// than the model or the shell gets.
     ///
     /// ## Bad
     ///
@@ -73,8 +73,9 @@ rule! {
     ///
     /// ## Why
     ///
-    /// YAML forbids them. On a terminal an escape sequence can delete or forge what a user is asked
-    /// to approve. In frontmatter they are an error, also when they are written as escapes.
+    /// YAML forbids them. On a terminal, an escape sequence can delete or forge the text that a
+    /// user is asked to approve. In frontmatter they are an error, even if they are written as
+    /// escapes.
     ///
     /// ## Bad
     ///
@@ -103,8 +104,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// Many programs take it for the end of the text and drop what follows. It comes from broken
-    /// tools and from binary files.
+    /// Many programs treat it as the end of the text and drop the rest. It comes from broken tools
+    /// and from binary files.
     ///
     /// ## Bad
     ///
@@ -128,7 +129,7 @@ rule! {
     NUL_BYTE = "nul-byte", Error, fix Unsafe
 }
 
-/// What is wrong with a character.
+/// The kind of a hidden character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HiddenKind {
     /// U+E0000 to U+E007F: invisible ASCII.
@@ -160,10 +161,10 @@ pub(in crate::check) fn hidden_characters(context: &Context<'_>, found: &mut Vec
     let (chunks, rest) = text.as_bytes().as_chunks::<CHUNK_BYTES>();
     for (index, chunk) in chunks.iter().enumerate() {
         if chunk.iter().fold(0, |odd, byte| odd | is_odd(*byte)) != 0 {
-            scan.look(index * CHUNK_BYTES, chunk);
+            scan.scan_chunk(index * CHUNK_BYTES, chunk);
         }
     }
-    scan.look(chunks.len() * CHUNK_BYTES, rest);
+    scan.scan_chunk(chunks.len() * CHUNK_BYTES, rest);
     if let Some(head) = head
         && memchr::memchr(b'\\', head.yaml.slice(text).as_bytes()).is_some()
         && let Some(fields) = context.reading.document.fields()
@@ -183,15 +184,15 @@ struct HiddenScan<'a> {
 }
 
 impl HiddenScan<'_> {
-    fn look(&mut self, start: usize, part: &[u8]) {
+    fn scan_chunk(&mut self, start: usize, part: &[u8]) {
         for (offset, byte) in part.iter().enumerate() {
             if FIRST_BYTES[usize::from(*byte)] {
-                self.look_at(start + offset);
+                self.scan_position(start + offset);
             }
         }
     }
 
-    fn look_at(&mut self, at: usize) {
+    fn scan_position(&mut self, at: usize) {
         if at < self.resume {
             return;
         }
@@ -305,7 +306,7 @@ fn run_at(text: &str, at: usize, kind: HiddenKind) -> Span {
     Span::new(at, end)
 }
 
-/// Whether the characters belong where they stand.
+/// Whether the characters are legitimate at this position.
 fn is_fine(text: &str, run: Span, kind: HiddenKind) -> bool {
     let before = text[..run.start].chars().next_back();
     let after = text[run.end..].chars().next();
@@ -332,7 +333,7 @@ fn needs_joiners(c: char) -> bool {
     matches!(c, '\u{600}'..='\u{109f}' | '\u{1780}'..='\u{18af}' | '\u{a840}'..='\u{abff}' | '\u{fb50}'..='\u{fdff}' | '\u{fe70}'..='\u{fefe}' | '\u{11000}'..='\u{11fff}')
 }
 
-/// Emoji and what stands in their sequences.
+/// Whether a character is an emoji or part of an emoji sequence.
 fn is_symbol(c: char) -> bool {
     matches!(c, '\u{2190}'..='\u{2bff}' | '\u{fe0f}' | '\u{1f000}'..='\u{1faff}')
 }
@@ -369,7 +370,7 @@ fn problem(text: &str, run: Span, kind: HiddenKind, in_head: bool) -> Diagnostic
             BIDI_CONTROL.code,
             run,
             format!(
-                "{} here, so the line reads differently from what it says",
+                "{} here, so the line looks different from its real text",
                 describe_characters(hidden, "direction control")
             ),
         )
@@ -385,8 +386,8 @@ fn problem(text: &str, run: Span, kind: HiddenKind, in_head: bool) -> Diagnostic
             }
             problem
         }
-        HiddenKind::Nul => Diagnostic::error(NUL_BYTE.code, run, "a NUL byte stands here")
-            .help("delete it; if there are many, the file is not a text")
+        HiddenKind::Nul => Diagnostic::error(NUL_BYTE.code, run, "there is a NUL byte here")
+            .help("delete it; if there are many, the file is not a text file")
             .fix(delete),
     }
 }
@@ -394,20 +395,20 @@ fn problem(text: &str, run: Span, kind: HiddenKind, in_head: bool) -> Diagnostic
 /// Frontmatter is shown to users who approve a skill.
 const CONTROL_IN_HEAD: savoir_lint::Severity = savoir_lint::Severity::Error;
 
-/// `a control character U+0007` or `3 control characters, the first U+0007`.
+/// `there is a control character U+0007` or `there are 3 control characters, starting with U+0007,`.
 fn describe_characters(hidden: &str, what: &str) -> String {
     let first = hidden.chars().next().map_or(0, u32::from);
     match hidden.chars().count() {
         1 => {
             let article = if what.starts_with('i') { "an" } else { "a" };
-            format!("{article} {what} U+{first:04X} stands")
+            format!("there is {article} {what} U+{first:04X}")
         }
-        _ if first == 0x1B => "an escape sequence for terminals stands".to_owned(),
-        count => format!("{count} {what}s, the first U+{first:04X}, stand"),
+        _ if first == 0x1B => "there is a terminal escape sequence".to_owned(),
+        count => format!("there are {count} {what}s, starting with U+{first:04X},"),
     }
 }
 
-/// Says what the tags spell, because nobody can see it otherwise.
+/// Includes the text that the tags spell, because it is invisible.
 fn tags(hidden: &str, run: Span) -> Diagnostic {
     let spelt: String = hidden
         .chars()
@@ -417,19 +418,19 @@ fn tags(hidden: &str, run: Span) -> Diagnostic {
         .collect();
     let count = hidden.chars().count();
     let message = if spelt.is_empty() {
-        format!("{count} invisible tag characters stand here")
+        format!("there are {count} invisible tag characters here")
     } else {
-        format!("{count} invisible tag characters stand here and spell `{spelt}`")
+        format!("{count} invisible tag characters here spell `{spelt}`")
     };
     Diagnostic::error(INVISIBLE_UNICODE.code, run, message)
-        .help("find out who put them there; do not use the skill before they are gone")
+        .help("find out where they come from; do not use the skill until they are removed")
 }
 
 /// Values in double quotes can hold every character as an escape.
 fn escapes(node: &Node, text: &str, found: &mut Vec<Diagnostic>) {
     match &node.data {
         NodeData::Scalar { text: value, style: Style::DoubleQuoted } => {
-            escaped(node, value, text, found);
+            find_escaped_hidden_character(node, value, text, found);
         }
         NodeData::Scalar { .. } => {}
         NodeData::Sequence { items, .. } => {
@@ -445,7 +446,12 @@ fn escapes(node: &Node, text: &str, found: &mut Vec<Diagnostic>) {
     }
 }
 
-fn escaped(node: &Node, value: &str, text: &str, found: &mut Vec<Diagnostic>) {
+fn find_escaped_hidden_character(
+    node: &Node,
+    value: &str,
+    text: &str,
+    found: &mut Vec<Diagnostic>,
+) {
     let source = node.span.slice(text);
     if !source.contains('\\') {
         return;
@@ -470,7 +476,7 @@ fn escaped(node: &Node, value: &str, text: &str, found: &mut Vec<Diagnostic>) {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn a_flood_is_mended_in_one_go() {
+    fn many_hidden_characters_are_fixed_at_once() {
         use crate::check::fix;
         use savoir_lint::Safety;
 
@@ -489,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn joiners_belong_in_some_places() {
+    fn joiners_are_allowed_in_some_scripts() {
         for body in [
             "👨\u{200d}👩\u{200d}👧 and ❤\u{fe0f}\u{200d}🔥",
             "می\u{200c}خواهم",
@@ -504,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hides() {
+    fn hidden_characters_are_found() {
         for body in [
             "a\u{200b}b",
             "a\u{200d}b",
@@ -523,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_are_spelt_out_and_never_fixed() {
+    fn tags_are_decoded_and_not_fixed() {
         let found = find(INVISIBLE_UNICODE.code, &skill("x\u{e0048}\u{e0069}\u{e0021}"));
         assert!(found[0].is_error() && found[0].fix.is_none());
         assert!(found[0].message.ends_with("spell `Hi!`"), "{}", found[0].message);
@@ -540,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn many_of_one_kind_do_not_drown_the_others() {
+    fn findings_of_each_kind_are_limited() {
         let body = format!("{}\u{202e}", "a\u{200b}".repeat(500));
         assert_eq!(count(INVISIBLE_UNICODE.code, &body), MAX_PLACES);
         assert_eq!(count(BIDI_CONTROL.code, &body), 1);

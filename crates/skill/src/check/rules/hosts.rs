@@ -3,7 +3,7 @@
 use crate::check::rule::rule;
 
 rule! {
-    /// `argument-hint` is a list, because its brackets have no quotes.
+    /// `argument-hint` is a list, because its brackets are not quoted.
     ///
     /// ## Why
     ///
@@ -39,12 +39,12 @@ rule! {
 }
 
 rule! {
-    /// A field of GAIA stands at the top and under `metadata.gaia`, too.
+    /// A GAIA field is both at the top level and under `metadata.gaia`.
     ///
     /// ## Why
     ///
-    /// GAIA has two shapes. Its product reads `metadata.gaia` and ignores the fields at the top, so
-    /// permissions that stand there have no effect.
+    /// GAIA has two layouts. Its product reads `metadata.gaia` and ignores the fields at the top
+    /// level, so permissions there have no effect.
     ///
     /// ## Bad
     ///
@@ -86,13 +86,13 @@ rule! {
 }
 
 rule! {
-    /// `agents/openai.yaml` does not read.
+    /// `agents/openai.yaml` cannot be parsed.
     ///
     /// ## Why
     ///
-    /// Codex keeps presentation and policy in this file. It ignores errors there and loads the skill
-    /// without it, so a policy that should hold the model back is lost without a word. The example
-    /// has an empty file beside it.
+    /// Codex reads presentation and policy from this file. It ignores errors there and loads the
+    /// skill without it, so a policy that restricts the model is lost without a warning. The
+    /// example has an empty file.
     ///
     /// ## Bad
     ///
@@ -125,8 +125,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// OpenClaw compares with `darwin`, `linux` and `win32` only. A skill for `macos`, as a page of
-    /// ClawHub writes it, is offered nowhere.
+    /// OpenClaw compares with `darwin`, `linux` and `win32` only. A skill for `macos`, the name
+    /// that a page of ClawHub uses, is never offered.
     ///
     /// ## Bad
     ///

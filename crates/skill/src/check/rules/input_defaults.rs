@@ -1,4 +1,4 @@
-//! Inputs that contradict themselves or each other.
+//! Finds duplicate inputs and contradictory defaults.
 
 use savoir_lint::Diagnostic;
 use serde_json::Value;
@@ -14,8 +14,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// One value fills every placeholder of that name; what the second entry says about type,
-    /// default or duty is lost.
+    /// One value fills every placeholder of that name; the type, the default and `required` of the
+    /// second entry are ignored.
     ///
     /// ## Bad
     ///
@@ -50,7 +50,7 @@ fn duplicate_input(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let inputs = &context.reading.skill.inputs;
     for (index, input) in inputs.iter().enumerate() {
         if inputs[..index].iter().any(|earlier| earlier.name == input.name) {
-            let message = format!("the input `{}` stands twice", input.name);
+            let message = format!("the input `{}` appears twice", input.name);
             let span = span_of(context, index, &input.name);
             found.push(
                 Diagnostic::error(DUPLICATE_INPUT.code, span, message)
@@ -66,8 +66,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// In Agent Flow Lite a default never satisfies a required input: a run without the value fails,
-    /// and the default is never used.
+    /// In Agent Flow Lite, a required input needs a value even if it has a default: a run without
+    /// the value fails, and the default is never used.
     ///
     /// ## Bad
     ///
@@ -221,7 +221,7 @@ mod tests {
     };
 
     #[test]
-    fn the_second_of_two_is_shown() {
+    fn second_duplicate_is_reported() {
         let text = "---\nname: x\nmodel: {temperature: 1}\ninputs:\n  - name: a\n  - {}\n  - name: a # second\n---\n{{a}}\n";
         let found = find_as(DUPLICATE_INPUT.code, text, Dialect::AGENT_FLOW);
         assert_eq!(found.len(), 1);

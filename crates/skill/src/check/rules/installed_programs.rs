@@ -1,4 +1,4 @@
-//! Programs that are not on this machine.
+//! Finds commands whose program is not installed on this machine.
 
 use savoir_lint::Diagnostic;
 
@@ -10,8 +10,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// The tool fails here, and the name may be misspelt. A skill for other machines can be right
-    /// nevertheless: ignore the rule for it.
+    /// The tool fails here, and the name may be misspelt. Ignore the rule for a skill that is
+    /// written for other machines.
     ///
     /// ## Bad
     ///

@@ -1,4 +1,4 @@
-//! The mark before the first letter and the ends of the lines.
+//! Checks byte order marks and line endings.
 
 use memchr::memmem;
 use savoir_lint::{Diagnostic, Edit, Fix, Span};
@@ -6,11 +6,12 @@ use savoir_lint::{Diagnostic, Edit, Fix, Span};
 use crate::check::{Context, rule::rule};
 
 rule! {
-    /// The file begins with a byte order mark.
+    /// The file starts with a byte order mark.
     ///
     /// ## Why
     ///
-    /// UTF-8 needs none, and the reference validator does not see the frontmatter behind it.
+    /// UTF-8 does not need one, and the reference validator does not find the frontmatter after
+    /// it.
     ///
     /// ## Bad
     ///
@@ -42,7 +43,7 @@ fn byte_order_mark(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
             Diagnostic::warning(
                 BYTE_ORDER_MARK.code,
                 span,
-                "the file begins with a byte order mark",
+                "the file starts with a byte order mark",
             )
             .help("save the file as UTF-8 without it")
             .fix(Fix::safe(vec![Edit::delete(span)])),
@@ -55,8 +56,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// Every dialect reads them, but digests, diffs and shell scripts differ between machines. Only
-    /// `--strict` reports them.
+    /// Every dialect accepts them, but digests, diffs and shell scripts differ between machines.
+    /// Only `--strict` reports them.
     ///
     /// ## Bad
     ///

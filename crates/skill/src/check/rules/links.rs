@@ -1,4 +1,4 @@
-//! Where the links of the body lead.
+//! Checks the targets of links in the body.
 
 use std::borrow::Cow;
 
@@ -11,12 +11,12 @@ use crate::{
 };
 
 rule! {
-    /// A link points to a file that the skill does not bring.
+    /// A link points to a file that the skill does not contain.
     ///
     /// ## Why
     ///
-    /// The agent follows the link when it needs the file, finds nothing, and goes on without it or
-    /// makes something up.
+    /// The agent follows the link when it needs the file, finds nothing, and continues without it
+    /// or invents the content.
     ///
     /// ## Bad
     ///
@@ -45,9 +45,9 @@ rule! {
     ///
     /// ## Why
     ///
-    /// A skill is installed, packed and signed as one folder. What lies beside it is not there on
-    /// another machine, and a host may refuse to read it. In a repository whose skills are installed
-    /// together such links work, so that only `--strict` reports them.
+    /// A skill is installed, packed and signed as one folder. Files outside the folder are missing
+    /// on other machines, and a host may refuse to read them. Such links work in a repository
+    /// whose skills are installed together, so only `--strict` reports them.
     ///
     /// ## Bad
     ///
@@ -72,7 +72,7 @@ rule! {
 }
 
 rule! {
-    /// A link begins at the root of the file system or at somebody's home.
+    /// A link starts at the root of the file system or in a home folder.
     ///
     /// ## Why
     ///
@@ -162,7 +162,7 @@ fn classify_target(target: &str) -> LinkPlace {
     if path.is_empty() || is_placeholder(path) || has_scheme(path) || path.starts_with("//") {
         return LinkPlace::Elsewhere;
     }
-    if path.starts_with("~/") || is_on_a_disk(path) {
+    if path.starts_with("~/") || is_absolute_path(path) {
         return LinkPlace::Absolute;
     }
     // Other paths from the root are pages of the site that the text is about.
@@ -189,14 +189,14 @@ fn classify_target(target: &str) -> LinkPlace {
 }
 
 /// Whether a path begins with a folder that the file systems of people have.
-fn is_on_a_disk(path: &str) -> bool {
+fn is_absolute_path(path: &str) -> bool {
     const ROOTS: [&str; 10] =
         ["home", "Users", "root", "tmp", "var", "opt", "mnt", "usr", "etc", "private"];
     let first = path.strip_prefix('/').and_then(|rest| rest.split('/').next());
     first.is_some_and(|first| ROOTS.contains(&first))
 }
 
-/// Whether somebody is to put something else in the place of the target, or of a part of it.
+/// Whether the target, or a part of it, is a placeholder.
 fn is_placeholder(path: &str) -> bool {
     path.contains(['{', '}', '$', '<', '>', '*', '|', '[', ']', '"', ',', '=', '…'])
         || path.contains("...")
@@ -246,8 +246,11 @@ fn is_missing(folder: &Folder, path: &str) -> bool {
 }
 
 fn broken(folder: &Folder, span: Span, path: &str) -> Diagnostic {
-    let problem =
-        Diagnostic::warning(BROKEN_LINK.code, span, format!("the skill has no file `{path}`"));
+    let problem = Diagnostic::warning(
+        BROKEN_LINK.code,
+        span,
+        format!("the skill does not contain the file `{path}`"),
+    );
     let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_lowercase();
     let wanted = name(path);
     let files = folder.files().iter();
@@ -263,7 +266,7 @@ mod tests {
     use crate::check::rules::testing::{find, find_in, folder, skill};
 
     #[test]
-    fn targets_lead_somewhere() {
+    fn targets_are_classified() {
         use LinkPlace::{Absolute, Elsewhere, Outside};
         let inside = |path: &str| LinkPlace::Inside(path.to_owned());
         for (target, expected) in [
@@ -296,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_known_folder_can_miss_a_file() {
+    fn missing_files_need_a_known_folder() {
         let text =
             skill("[a](a.md) [b](refs/b.md) [dir](refs) ![c](c.png) [n](node_modules/x.md)\n");
         assert!(find(BROKEN_LINK.code, &text).is_empty());
@@ -307,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn links_in_code_are_examples() {
+    fn links_in_code_are_ignored() {
         let text = skill("`[a](../a.md)`\n```\n[b](/b.md)\n```\n<!-- [c](../c.md) -->\n");
         assert!(find(LINK_OUTSIDE.code, &text).is_empty());
         assert!(find(ABSOLUTE_LINK.code, &text).is_empty());

@@ -1,14 +1,14 @@
-//! Names of skills.
+//! Rules about names of skills.
 
 use crate::check::rule::rule;
 
 rule! {
-    /// The name has two hyphens in a row, which GAIA alone allows.
+    /// The name has two hyphens in a row, which only GAIA allows.
     ///
     /// ## Why
     ///
-    /// The base format and its validator refuse such a name, so the skill cannot move to another
-    /// system.
+    /// The base format and its validator reject such a name, so the skill cannot be used in
+    /// another system.
     ///
     /// ## Bad
     ///
@@ -53,12 +53,12 @@ rule! {
 }
 
 rule! {
-    /// The name ends with a hyphen, which GAIA alone allows.
+    /// The name ends with a hyphen, which only GAIA allows.
     ///
     /// ## Why
     ///
-    /// The base format and its validator refuse a hyphen at either end, so the skill cannot move to
-    /// another system.
+    /// The base format and its validator reject a hyphen at either end, so the skill cannot be
+    /// used in another system.
     ///
     /// ## Bad
     ///
@@ -107,10 +107,10 @@ rule! {
     ///
     /// ## Why
     ///
-    /// A name is a folder, a command and a key, so it has lower-case letters, digits and single
-    /// hyphens only. The reference validator refuses other names; Claude Code and OpenClaw let them
-    /// pass, and Personal Agent rewrites them. The fix proposes a name, but the folder must be
-    /// renamed by hand.
+    /// A name is a folder, a command and a key, so it has only lower-case letters, digits and
+    /// single hyphens. The reference validator rejects other names; Claude Code and OpenClaw
+    /// accept them, and Personal Agent rewrites them. The fix proposes a name, but the folder must
+    /// be renamed by hand.
     ///
     /// ## Bad
     ///
@@ -143,8 +143,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// skillrt takes any name, but advises lower-case words with hyphens between them. The other
-    /// systems accept nothing else.
+    /// skillrt accepts any name, but advises lower-case words with hyphens between them. The other
+    /// systems reject all other names.
     ///
     /// ## Bad
     ///
@@ -175,11 +175,11 @@ rule! {
 }
 
 rule! {
-    /// The name begins with `amd-`, `gaia-` or `mcp-`.
+    /// The name starts with `amd-`, `gaia-` or `mcp-`.
     ///
     /// ## Why
     ///
-    /// GAIA's registry keeps these prefixes for their owners. The skill works locally, but only
+    /// GAIA's registry reserves these prefixes for their owners. The skill works locally, but only
     /// they can publish it.
     ///
     /// ## Bad

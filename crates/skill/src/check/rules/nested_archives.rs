@@ -1,17 +1,16 @@
-//! Archives inside the skill.
+//! Finds archives inside the skill.
 
 use savoir_lint::Diagnostic;
 
 use crate::check::{Context, rule::rule};
 
 rule! {
-    /// The skill brings an archive.
+    /// The skill contains an archive.
     ///
     /// ## Why
     ///
-    /// What is packed cannot be read by the people who decide about the skill, nor by an agent that
-    /// opens the file. Scanners look into it only so far, and nothing unpacks it on the way. Put the
-    /// files themselves into the skill.
+    /// Reviewers and agents cannot read packed files. Scanners unpack archives only up to a limit,
+    /// and no installer unpacks them. Put the files themselves into the skill.
     ///
     /// ## Bad
     ///

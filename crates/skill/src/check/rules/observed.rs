@@ -10,12 +10,12 @@ use crate::{
 };
 
 rule! {
-    /// A tool was seen to use something that the skill does not declare.
+    /// A recorded run of a tool used something that the skill does not declare.
     ///
     /// ## Why
     ///
-    /// `savoir run --record` notes what a tool really opens and calls. What is missing from the
-    /// declaration is refused in every other run, so the tool fails for everyone who installs it.
+    /// `savoir run --record` records what a tool opens and calls. Everything that is not declared
+    /// is denied in normal runs, so the tool fails for everyone who installs it.
     ///
     /// ## Bad
     ///
@@ -67,12 +67,12 @@ rule! {
 }
 
 rule! {
-    /// A permission is declared that no tool was seen to use.
+    /// A permission is declared that no recorded run used.
     ///
     /// ## Why
     ///
-    /// Every permission is a question to the user and a chance for an attacker. The notes of
-    /// `savoir run --record` cover every tool of the skill, and none of them needed this one.
+    /// The user must review every permission, and an attacker can use it. The recordings of
+    /// `savoir run --record` cover every tool of the skill, and none of them used this permission.
     ///
     /// ## Bad
     ///
@@ -126,7 +126,7 @@ rule! {
 fn compare_observed(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let Some(folder) = context.folder.filter(|folder| folder.has(OBSERVED_FILE)) else { return };
     let reading = context.reading;
-    // Where a dialect grants without a word, silence is no mistake.
+    // A dialect that grants permissions by default needs no declaration.
     let running = reading.skill.dialect.running();
     if running.files != DefaultFileAccess::Nothing {
         return;
@@ -183,7 +183,7 @@ fn document_grants(context: &Context<'_>) -> Vec<crate::dialect::Grant> {
     reading.skill.dialect.language().grants(&reading.document)
 }
 
-/// What cannot be seen from outside: variables, and what grants nothing.
+/// Whether a recording cannot show a permission: variables, and permissions that grant nothing.
 fn is_silent(permission: &Permission) -> bool {
     permission.domain == Domain::Env || permission.level == Level::None
 }

@@ -13,8 +13,9 @@ rule! {
     ///
     /// ## Why
     ///
-    /// At the community tier the user must agree to every permission that can change things or read
-    /// secrets. Each question costs users, and users who always agree are not protected by it.
+    /// At the community tier the user must agree to every permission that can change things or
+    /// read secrets. Each question drives users away, and users who always agree are not
+    /// protected.
     ///
     /// ## Bad
     ///
@@ -61,10 +62,11 @@ rule! {
     ///
     /// ## Why
     ///
-    /// What cannot be enforced is refused, not ignored: a skill that asks for it does not run. The
-    /// sandbox knows files by folder, hosts and programs by name, and a pattern in the middle of a path
-    /// has no end. Screens, MCP servers and databases behind a network are refused at `approve` and
-    /// `run`, too, so that they are an error here; a database that is a file is granted like a file.
+    /// A permission that cannot be enforced is rejected, not ignored: a skill that requests it
+    /// does not run. The sandbox limits files by folder, and hosts and programs by name; it does
+    /// not support a pattern in the middle of a path. Permissions for the screen, MCP servers and
+    /// databases on the network are rejected by `approve` and `run`, so they are an error here; a
+    /// database that is a file is granted like a file.
     ///
     /// ## Bad
     ///
@@ -107,12 +109,12 @@ rule! {
 }
 
 rule! {
-    /// A permission reaches everything of its kind.
+    /// A permission covers everything of its kind.
     ///
     /// ## Why
     ///
-    /// A skill that may write everywhere, talk to every host or run every program is limited by
-    /// nothing but its good will, and registries and users turn it down.
+    /// A skill that may write everywhere, talk to every host or run every program is not limited
+    /// at all, and registries and users reject it.
     ///
     /// ## Bad
     ///
@@ -168,7 +170,7 @@ fn permissions(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let grants = context.dialect().language().grants(&context.reading.document);
     tier(context, &grants, found);
     for grant in &grants {
-        reach(grant, found);
+        check_breadth(grant, found);
     }
 }
 
@@ -184,11 +186,11 @@ fn tier(context: &Context<'_>, grants: &[Grant], found: &mut Vec<Diagnostic>) {
     found.push(
         Diagnostic::warning(TIER_PERMISSION.code, first.span, message)
             .field("permissions")
-            .help("drop what the tools do not need; a verified skill is not asked about"),
+            .help("remove permissions that the tools do not need; verified skills do not prompt"),
     );
 }
 
-fn reach(grant: &Grant, found: &mut Vec<Diagnostic>) {
+fn check_breadth(grant: &Grant, found: &mut Vec<Diagnostic>) {
     if let Some((why, hint)) = grant.permissions.iter().find_map(Permission::refusal) {
         let message = format!("no run can have `{}`: {why}", grant.written);
         found.push(
@@ -240,13 +242,13 @@ fn unenforceable_path(level: Level, scope: &str) -> Option<(&'static str, &'stat
     let (folder, last) = scope.rsplit_once('/').unwrap_or(("", scope));
     if folder.split('/').any(is_pattern) {
         return Some((
-            "a pattern stands before the last part of the path",
+            "there is a pattern before the last part of the path",
             "name the folder and end with `/**`",
         ));
     }
     let partly = level == Level::Write && is_pattern(last) && last != "**";
     partly.then_some((
-        "files that do not exist yet cannot be told apart by pattern",
+        "a pattern cannot match files that do not exist yet",
         "name the folder and end with `/**`, or name one file",
     ))
 }
@@ -265,7 +267,7 @@ fn public_suffix(scope: &str) -> bool {
     host.strip_prefix("*.").is_some_and(|rest| !rest.contains('.'))
 }
 
-/// What the permission allows, if that is everything, and a hint.
+/// Describes a permission that allows everything of its kind, with a hint.
 fn describe_broad(permission: &Permission) -> Option<(String, &'static str)> {
     let scope = permission.scope.as_deref();
     let everywhere = matches!(scope, None | Some("*" | "**" | "/" | "/**" | "~" | "~/" | "~/**"));
@@ -314,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_sandbox_can_hold() {
+    fn sandbox_can_enforce_simple_permissions() {
         for (entry, refused) in [
             ("desktop:control", true),
             ("desktop:none", false),
@@ -340,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reaches_everything() {
+    fn broad_permissions_are_reported() {
         for (entry, describe_broad) in [
             ("filesystem:write", true),
             ("filesystem:write:~/**", true),

@@ -1,4 +1,4 @@
-//! Permissions of GAIA.
+//! Rules about GAIA permissions.
 
 use crate::check::rule::rule;
 
@@ -7,8 +7,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// One entry says that the skill never touches the resource, the other asks for it. Nobody can
-    /// tell which one a user would consent to.
+    /// One entry says that the skill never touches the resource, the other requests it. It is
+    /// unclear which one the user agrees to.
     ///
     /// ## Bad
     ///
@@ -60,8 +60,9 @@ rule! {
     ///
     /// ## Why
     ///
-    /// A permission that cannot be read cannot be granted or refused. The domains are `filesystem`,
-    /// `network`, `shell`, `desktop`, `mcp`, `env` and `database`; each has its own levels.
+    /// A permission that cannot be parsed cannot be granted or denied. The domains are
+    /// `filesystem`, `network`, `shell`, `desktop`, `mcp`, `env` and `database`; each has its own
+    /// levels.
     ///
     /// ## Bad
     ///
@@ -108,13 +109,13 @@ rule! {
 }
 
 rule! {
-    /// The scope of a permission cannot mean anything in its domain.
+    /// The scope of a permission is not valid in its domain.
     ///
     /// ## Why
     ///
-    /// A scope narrows a permission: a folder, a host, a program, a variable. One that matches
-    /// nothing makes the skill fail when it runs, and one that climbs with `..` hides where it
-    /// leads.
+    /// A scope narrows a permission: a folder, a host, a program, a variable. A scope that matches
+    /// nothing makes the skill fail when it runs, and a scope with `..` hides which folder it
+    /// refers to.
     ///
     /// ## Bad
     ///

@@ -1,4 +1,4 @@
-//! Text that was to be written later, and descriptions that say nothing.
+//! Finds bodies that are not written yet, vague descriptions, and files that are not skills.
 
 use savoir_lint::{Diagnostic, Span};
 
@@ -9,11 +9,11 @@ use crate::{
 };
 
 rule! {
-    /// The body is a note that somebody is to write it.
+    /// The body is only a note that it still has to be written.
     ///
     /// ## Why
     ///
-    /// An agent that loads the skill gets no instructions, and its description promises some.
+    /// An agent that loads the skill gets no instructions, although the description promises some.
     ///
     /// ## Bad
     ///
@@ -71,15 +71,15 @@ fn placeholder_body(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
                 span,
                 "the instructions are not written yet",
             )
-            .help("write what the agent is to do, step by step"),
+            .help("write what the agent should do, step by step"),
         );
     }
 }
 
 /// Whether a line only says that something is to be written.
 pub(super) fn is_note(line: &str) -> bool {
-    const MARKS: [&str; 5] = ["todo", "tbd", "fixme", "xxx", "wip"];
-    const SENTENCES: [&str; 6] = [
+    const TODO_MARKS: [&str; 5] = ["todo", "tbd", "fixme", "xxx", "wip"];
+    const NOTE_SENTENCES: [&str; 6] = [
         "lorem ipsum",
         "coming soon",
         "to be written",
@@ -87,19 +87,19 @@ pub(super) fn is_note(line: &str) -> bool {
         "write me",
         "work in progress",
     ];
-    const BEGINNINGS: [&str; 9] =
+    const NOTE_PREFIXES: [&str; 9] =
         ["add", "insert", "write", "put", "your", "describe", "instructions", "content", "text"];
     let edges = |c: char| c.is_whitespace() || "-*_<>[](){}\"'`.!…".contains(c);
     let text = line.trim_matches(edges).to_lowercase();
     let first = text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
-    let marked = MARKS.contains(&first) && is_mark(&text[first.len()..]);
-    let begins = BEGINNINGS.contains(&first) && text.ends_with(" here");
-    text.is_empty() || marked || begins || SENTENCES.iter().any(|note| text.starts_with(note))
+    let marked = TODO_MARKS.contains(&first) && is_mark(&text[first.len()..]);
+    let begins = NOTE_PREFIXES.contains(&first) && text.ends_with(" here");
+    text.is_empty() || marked || begins || NOTE_SENTENCES.iter().any(|note| text.starts_with(note))
 }
 
 /// `TODO`, `TODO: …`, `TODO - …` and `TODO write it`, but not `Todo lists are …`.
 fn is_mark(rest: &str) -> bool {
-    const VERBS: [&str; 9] = [
+    const VAGUE_VERBS: [&str; 9] = [
         "write",
         "add",
         "fill",
@@ -112,16 +112,16 @@ fn is_mark(rest: &str) -> bool {
     ];
     let rest = rest.trim_start();
     let verb = rest.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
-    rest.is_empty() || rest.starts_with([':', '-', '–', '—', '(']) || VERBS.contains(&verb)
+    rest.is_empty() || rest.starts_with([':', '-', '–', '—', '(']) || VAGUE_VERBS.contains(&verb)
 }
 
 rule! {
-    /// The description says neither what the skill does nor when to use it.
+    /// The description does not say what the skill does or when to use it.
     ///
     /// ## Why
     ///
-    /// Agents choose a skill by its description. One that would fit any skill is chosen by chance, or
-    /// never.
+    /// Agents choose a skill by its description. A description that fits any skill is chosen by
+    /// chance, or never.
     ///
     /// ## Bad
     ///
@@ -150,7 +150,7 @@ rule! {
 }
 
 /// Words of which a description may have any number and still say nothing.
-const VAGUE: [&str; 60] = [
+const VAGUE_WORDS: [&str; 60] = [
     "a",
     "an",
     "the",
@@ -236,7 +236,7 @@ fn is_vague(description: &str) -> bool {
     let lower = description.to_lowercase();
     let words: Vec<&str> =
         lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
-    let only_vague = !words.is_empty() && words.iter().all(|word| VAGUE.contains(word));
+    let only_vague = !words.is_empty() && words.iter().all(|word| VAGUE_WORDS.contains(word));
     // `Helps with documents` names a thing, and says nothing about it.
     let one_thing = words.len() == 3 && lower.starts_with("helps with ");
     only_vague || one_thing
@@ -247,8 +247,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// It has no frontmatter, so that no agent lists it by a name and a description, and not even a
-    /// heading that would make it a page of instructions.
+    /// It has no frontmatter, so no agent lists it, and no heading, so it is not read as a page of
+    /// instructions either.
     ///
     /// ## Bad
     ///
@@ -278,7 +278,7 @@ fn not_a_skill(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         let message = "this is plain text: it has no frontmatter and no heading";
         found.push(
             Diagnostic::error(NOT_A_SKILL.code, document.head_span(), message)
-                .help("begin the file with `---`, `name`, `description` and `---`; `savoir new NAME` writes one"),
+                .help("start the file with `---`, `name`, `description` and `---`; `savoir new NAME` creates such a file"),
         );
     }
 }
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_text_is_no_skill() {
+    fn plain_text_is_not_a_skill() {
         let count = |text: &str| find(NOT_A_SKILL.code, text).len();
         assert_eq!(count("Remember the milk.\n"), 1);
         assert_eq!(count("# Shopping\n\nRemember the milk.\n"), 0);

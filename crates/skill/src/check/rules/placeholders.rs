@@ -17,8 +17,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// Agent Flow Lite refuses to store such a skill, and puts nothing in its place when one slips
-    /// through. skillrt leaves the placeholder as it is written, so the model sees the braces.
+    /// Agent Flow Lite does not store such a skill, and replaces an undeclared placeholder by
+    /// nothing. skillrt leaves the placeholder unchanged, so the model sees the braces.
     ///
     /// ## Bad
     ///
@@ -49,7 +49,7 @@ rule! {
     UNDECLARED_PLACEHOLDER = "undeclared-placeholder", Error, run undeclared_placeholder
 }
 
-/// The placeholders of an Agent Flow Lite skill that are no input, sorted, each once.
+/// Returns the undeclared placeholders of an Agent Flow Lite skill, sorted and unique.
 ///
 /// ```
 /// use savoir_skill::{Dialect, Source, check::undeclared_placeholders, read_as};
@@ -85,7 +85,7 @@ fn undeclared_placeholder(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// One finding for all of them, in the words of the API that refuses the skill.
+/// Reports all of them in one finding, with the message of the API that rejects the skill.
 fn report_refused(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let skill = &context.reading.skill;
     let names = undeclared_placeholders(skill);
@@ -107,7 +107,7 @@ fn report_refused(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     );
 }
 
-/// A weak guess at the dialect is no proof: braces are then text about other templates.
+/// Reports nothing if the dialect is only a weak guess, because braces may then be plain text.
 fn report_left_as_written(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let skill = &context.reading.skill;
     if context.reading.detection.strength == Strength::Weak && skill.inputs.is_empty() {
@@ -121,7 +121,7 @@ fn report_left_as_written(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         }
         let span = in_body(document, &place);
         let near = nearest(&place.name, skill.inputs.iter().map(|input| input.name.as_str()));
-        // Code has braces of its own; only a slip of the pen is worth a word there.
+        // Code has its own braces; only a likely typo is reported there.
         if near.is_none() && is_code(document, span) {
             continue;
         }
@@ -152,7 +152,7 @@ rule! {
     ///
     /// ## Why
     ///
-    /// The user is asked for a value that goes nowhere. Often the placeholder in the body has
+    /// The user is asked for a value that is not used. Often the placeholder in the body has
     /// another name.
     ///
     /// ## Bad
@@ -200,7 +200,7 @@ fn unused_input(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         .collect();
     let all = unused.len() == skill.inputs.len() && unused.len() > 1;
     if all {
-        let message = format!("the body uses none of the {} inputs", unused.len());
+        let message = format!("the body does not use any of the {} inputs", unused.len());
         let span = list(context).map_or(context.reading.document.head_span(), |(span, _)| span);
         found.push(Diagnostic::warning(UNUSED_INPUT.code, span, message).field("inputs").help(
             format!("put {} where the value belongs", placeholder_text(context, unused[0].1)),
@@ -252,13 +252,13 @@ fn placeholder_text(context: &Context<'_>, name: &str) -> String {
     format!("`{}`", context.placeholders().write(name))
 }
 
-/// The key under which inputs stand, and what it holds.
+/// Returns the key of the list of inputs, and its value.
 fn list<'a>(context: &Context<'a>) -> Option<(Span, &'a Node)> {
     let entry = context.reading.document.fields()?.entry(context.placeholders().field())?;
     Some((entry.key_span, &entry.value))
 }
 
-/// Where the input of this name stands: its name, or the list.
+/// Returns the span of an input: its name, or the list.
 pub(super) fn span_of(context: &Context<'_>, index: usize, name: &str) -> Span {
     let Some((key, list)) = list(context) else {
         return context.reading.document.head_span();
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn agent_flow_lists_them_once_and_sorted() {
+    fn agent_flow_lists_placeholders_once_and_sorted() {
         let text = flow("[{name: a}]", "{{c}} {{a}} {{b}} {{c}} {{größe}} {{d-e}} {{ f }}");
         let found = find(UNDECLARED_PLACEHOLDER.code, &text);
         assert_eq!(found.len(), 1);
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn skillrt_speaks_when_it_is_sure() {
+    fn skillrt_reports_only_certain_placeholders() {
         let head = "---\nname: x\nversion: 1.0.0\ndescription: d\n";
         let weak = format!("{head}---\n{{{{ other }}}}\n");
         assert!(find(UNDECLARED_PLACEHOLDER.code, &weak).is_empty());

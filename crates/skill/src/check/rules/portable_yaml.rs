@@ -1,4 +1,4 @@
-//! YAML that some readers refuse and others understand differently.
+//! Finds YAML that some readers reject or understand differently.
 
 use std::fmt::Write as _;
 
@@ -16,9 +16,9 @@ rule! {
     ///
     /// ## Why
     ///
-    /// The reference validator of the base format reads block style only and refuses the file, so that
-    /// `--target agentskills` reports it. OpenClaw reads JSON on one line and no block style in some
-    /// versions: the fix is not for a skill that is used there.
+    /// The reference validator of the base format reads only block style and rejects the file, so
+    /// `--target agentskills` reports it. Some versions of OpenClaw read only JSON on one line: do
+    /// not apply the fix to a skill that is used there.
     ///
     /// ## Bad
     ///
@@ -60,10 +60,10 @@ fn flow_metadata(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let mut problem = Diagnostic::warning(
         FLOW_METADATA.code,
         entry.key_span,
-        "`metadata` is in braces, which strict readers refuse",
+        "`metadata` is in braces, which strict readers reject",
     )
     .field("metadata")
-    .help("write one `key: value` line for each entry, indented by two blanks");
+    .help("write one `key: value` line for each entry, indented by two spaces");
     let edit = block_style(entry, text).filter(|_| document.state() == State::Clean);
     if let Some(edit) = edit {
         problem = problem.fix(Fix::risky(vec![edit]));
@@ -122,12 +122,12 @@ fn block_lines(map: &Node, text: &str, indent: usize, lines: &mut String) -> Opt
 }
 
 rule! {
-    /// A value means different things to readers of YAML 1.1 and of YAML 1.2.
+    /// A value has different meanings in YAML 1.1 and YAML 1.2.
     ///
     /// ## Why
     ///
     /// `yes` is a word in YAML 1.2 and `true` in YAML 1.1, which Python reads; `012` is twelve in
-    /// one and ten in the other. The skill changes when it changes hosts.
+    /// one and ten in the other. The skill behaves differently on different hosts.
     ///
     /// ## Bad
     ///
@@ -211,7 +211,7 @@ fn difference(context: &Context<'_>, node: &Node, text: &str, found: &mut Vec<Di
     // Where another type is wanted, quotes would only hide the mistake.
     let wrong = context.reading.diagnostics.iter().any(|other| other.span == node.span);
     if wrong {
-        problem = problem.help("write the value so that every reader takes it for the same");
+        problem = problem.help("write the value so that every reader understands it alike");
     } else if is_text {
         problem = problem
             .help(format!("put it in quotes: \"{text}\""))
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_for_text_and_words_for_truth() {
+    fn ambiguous_values_are_quoted_or_spelled_out() {
         let code = YAML_VERSION_DIFFERENCE.code;
         assert_eq!(fixed(code, &text("\n  a: yes")), Some(text("\n  a: \"yes\"")));
         assert_eq!(fixed(code, &text("\n  a: 012")), Some(text("\n  a: \"012\"")));

@@ -1,4 +1,4 @@
-//! Inputs that become a part of a program.
+//! Finds inputs that become part of program code.
 
 use savoir_lint::Diagnostic;
 
@@ -6,14 +6,14 @@ use super::command_templates::ToolCommand;
 use crate::check::rule::rule;
 
 rule! {
-    /// A placeholder stands inside the text of a program.
+    /// A placeholder is inside the code of a program.
     ///
     /// ## Why
     ///
-    /// There is no shell between the command and its program, so that an input is one argument
-    /// whatever it holds. `bash -c` and `python3 -c` start a new reader: there an input with a
-    /// quote or a semicolon becomes a part of the program, so that the user who chooses the input
-    /// chooses what runs. `savoir run` refuses such a tool.
+    /// Commands are started without a shell, so an input is always one argument. `bash -c` and
+    /// `python3 -c`, however, parse their argument as code: there, an input with a quote or a
+    /// semicolon becomes part of the program, and anyone who chooses the input can run code.
+    /// `savoir run` rejects such a tool.
     ///
     /// ## Bad
     ///

@@ -1,4 +1,4 @@
-//! Keys and tokens that should not travel with a skill.
+//! Finds keys and tokens in the text.
 
 use memchr::memmem;
 use savoir_lint::{Diagnostic, Span};
@@ -6,12 +6,12 @@ use savoir_lint::{Diagnostic, Span};
 use crate::check::{Context, rule::rule};
 
 rule! {
-    /// The text has what looks like a key or a token.
+    /// The text contains what looks like a key or a token.
     ///
     /// ## Why
     ///
-    /// Everyone who gets the skill gets the secret, and so does every model that reads it. Examples
-    /// and placeholders such as `ghp_xxxx` are left alone.
+    /// Everyone who gets the skill gets the secret, and so does every model that reads it.
+    /// Examples and placeholders such as `ghp_xxxx` are not reported.
     ///
     /// ## Bad
     ///
@@ -118,19 +118,21 @@ fn possible_secret(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let mut done = 0;
     for (index, block) in blocks.iter().enumerate() {
         // The shortest run fills at least one block ...
-        if gap_bits(*block) != 0 || index * BLOCK_BYTES < done {
+        if separator_bits(*block) != 0 || index * BLOCK_BYTES < done {
             continue;
         }
         // ... and most of its neighbours.
         let before =
-            index.checked_sub(1).map_or(0, |index| gap_bits(blocks[index]).leading_zeros());
-        let after = blocks.get(index + 1).map_or(64, |block| gap_bits(*block).trailing_zeros());
+            index.checked_sub(1).map_or(0, |index| separator_bits(blocks[index]).leading_zeros());
+        let after =
+            blocks.get(index + 1).map_or(64, |block| separator_bits(*block).trailing_zeros());
         if (before / 8 + after / 8) as usize + BLOCK_BYTES < MIN_SECRET_BYTES {
             continue;
         }
         let at = index * BLOCK_BYTES;
-        let start = bytes[..at].iter().rposition(|byte| is_gap(*byte)).map_or(0, |gap| gap + 1);
-        let rest = bytes[at..].iter().position(|byte| is_gap(*byte));
+        let start =
+            bytes[..at].iter().rposition(|byte| is_separator(*byte)).map_or(0, |gap| gap + 1);
+        let rest = bytes[at..].iter().position(|byte| is_separator(*byte));
         done = rest.map_or(bytes.len(), |length| at + length);
         check_runs(text, Span::new(start, done), found);
     }
@@ -142,13 +144,13 @@ fn possible_secret(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
 /// Bytes that are looked at together, as one number.
 const BLOCK_BYTES: usize = 8;
 
-/// Blanks, marks below the hyphen, and what is beyond ASCII.
-fn is_gap(byte: u8) -> bool {
+/// Whether a byte separates tokens: spaces, punctuation before the hyphen, and non-ASCII bytes.
+fn is_separator(byte: u8) -> bool {
     !(b'-'..0x80).contains(&byte)
 }
 
 /// The highest bit of each byte that is a gap, the first byte lowest.
-fn gap_bits(block: [u8; BLOCK_BYTES]) -> u64 {
+fn separator_bits(block: [u8; BLOCK_BYTES]) -> u64 {
     const ONES: u64 = u64::from_ne_bytes([1; BLOCK_BYTES]);
     const HIGHS: u64 = ONES << 7;
     let word = u64::from_le_bytes(block);
@@ -177,7 +179,7 @@ fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
 }
 
-/// What the run is, and how much of it may be shown.
+/// Returns the kind of secret, and the length of the prefix that may be shown.
 fn secret(bytes: &[u8], start: usize, end: usize) -> Option<(&'static str, usize)> {
     let run = &bytes[start..end];
     if run.starts_with(b"eyJ") {
@@ -260,7 +262,7 @@ fn private_key(text: &str, key: usize, found: &mut Vec<Diagnostic>) {
     if body.len() >= 40 && is_random(&body) {
         let span = Span::new(begin, key + "PRIVATE KEY-----".len());
         found.push(
-            Diagnostic::warning(POSSIBLE_SECRET.code, span, "a private key begins here")
+            Diagnostic::warning(POSSIBLE_SECRET.code, span, "a private key starts here")
                 .help("revoke it, and keep keys out of the skill"),
         );
     }
@@ -275,7 +277,7 @@ mod tests {
         find(POSSIBLE_SECRET.code, &skill(body)).len()
     }
 
-    /// Random letters and digits, so that no real or found key stands in the source.
+    /// Returns random letters and digits, so that the source contains no real key.
     fn random(length: usize) -> String {
         let letters = b"q7Rw2Kd9Zx4Lm6Tb8Vn3Yc5Hs1Jf0PgUeAo";
         (0..length).map(|at| char::from(letters[(at * 11 + at / 7) % letters.len()])).collect()
@@ -305,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn examples_are_left_alone() {
+    fn examples_are_not_reported() {
         for body in [
             "AKIAIOSFODNN7EXAMPLE",
             "ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
@@ -330,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn every_place_is_looked_at() {
+    fn every_position_is_checked() {
         for pad in 0..45 {
             for filler in [" ", "a ", "é", ".", "a/"] {
                 let key = random(16).to_uppercase();
@@ -342,14 +344,14 @@ mod tests {
     }
 
     #[test]
-    fn gaps_of_a_block_are_those_of_its_bytes() {
+    fn block_gap_bits_match_byte_gaps() {
         for text in
             ["ab cd,ef", " bcdefgh", "abcdef\u{e9}", "a-_.:/zZ", ",-,-,---", "\0\n\t,-.~\x7f"]
         {
             let block = *text.as_bytes().first_chunk().unwrap();
-            let bits = gap_bits(block);
+            let bits = separator_bits(block);
             for (at, byte) in block.iter().enumerate() {
-                assert_eq!(bits >> (at * 8 + 7) & 1 == 1, is_gap(*byte), "{text:?} {at}");
+                assert_eq!(bits >> (at * 8 + 7) & 1 == 1, is_separator(*byte), "{text:?} {at}");
             }
         }
     }

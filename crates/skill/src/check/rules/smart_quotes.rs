@@ -1,4 +1,4 @@
-//! Typographic quotes where YAML wants plain ones.
+//! Finds typographic quotes around YAML values.
 
 use savoir_lint::{Diagnostic, Edit, Fix};
 
@@ -9,12 +9,12 @@ use crate::{
 };
 
 rule! {
-    /// A value stands in typographic quotes.
+    /// A value is in typographic quotes.
     ///
     /// ## Why
     ///
-    /// To YAML they are letters: they become part of the value and protect nothing, so a colon or a
-    /// hash inside them breaks the file. They come from word processors.
+    /// YAML reads them as letters: they become part of the value and do not quote it, so a colon
+    /// or a hash inside them breaks the file. They come from word processors.
     ///
     /// ## Bad
     ///
@@ -68,7 +68,7 @@ fn visit(node: &Node, text: &str, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// What stands between a pair of typographic quotes that enclose the whole value.
+/// Returns the text between typographic quotes that enclose the whole value.
 fn quoted(value: &str) -> Option<&str> {
     let double = |c: char| matches!(c, '“' | '”' | '„' | '‟');
     let single = |c: char| matches!(c, '‘' | '’' | '‚' | '‛');
@@ -98,7 +98,7 @@ mod tests {
     use crate::check::rules::testing::{find, fixed};
 
     #[test]
-    fn quotes_that_enclose() {
+    fn only_enclosing_quotes_are_reported() {
         for (value, expected) in [
             ("“a”", Some("a")),
             ("”a”", Some("a")),

@@ -11,12 +11,11 @@ use crate::{
 };
 
 rule! {
-    /// A host that the skill is meant for refuses it.
+    /// A host that the skill is meant for rejects it.
     ///
     /// ## Why
     ///
-    /// The skill is fine where it was written and missing where it is needed. Hosts are named with
-    /// `--target`.
+    /// The skill works where it was written, but not on this host. `--target` selects the hosts.
     ///
     /// ## Bad
     ///
@@ -45,8 +44,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// The model sees only the beginning and may miss when to use the skill. Hosts are named with
-    /// `--target`.
+    /// The model sees only the beginning and may miss when to use the skill. `--target` selects
+    /// the hosts.
     ///
     /// ## Bad
     ///
@@ -75,9 +74,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// What the field promises does not happen there: tools are not limited, a model is not chosen.
-    /// Fields that only inform, such as a licence, are not reported. Hosts are named with
-    /// `--target`.
+    /// The field has no effect there: tools are not limited, a model is not chosen. Fields that
+    /// are only informative, such as a licence, are not reported. `--target` selects the hosts.
     ///
     /// ## Bad
     ///
@@ -113,7 +111,7 @@ const BASE_DESCRIPTION: usize = 1024;
 const BASE_COMPATIBILITY: usize = 500;
 
 /// Fields that inform people and change nothing, so that no host can be said to ignore them.
-const INFORMING: [&str; 12] = [
+const INFORMATIVE_FIELDS: [&str; 12] = [
     "license",
     "compatibility",
     "metadata",
@@ -129,8 +127,8 @@ const INFORMING: [&str; 12] = [
 ];
 
 /// Systems and installers that OpenClaw knows.
-const CLAW_SYSTEMS: [&str; 3] = ["darwin", "linux", "win32"];
-const CLAW_INSTALLERS: [&str; 5] = ["brew", "node", "go", "uv", "download"];
+const OPENCLAW_SYSTEMS: [&str; 3] = ["darwin", "linux", "win32"];
+const OPENCLAW_INSTALLERS: [&str; 5] = ["brew", "node", "go", "uv", "download"];
 
 /// All three rules, for each host that was named.
 fn targets(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
@@ -161,7 +159,7 @@ impl<'a> Host<'a, '_> {
         if layout.bom > 0 || !layout.blank.is_empty() || layout.block.is_none() {
             self.rejects(
                 head,
-                "the file does not begin with `---`",
+                "the file does not start with `---`",
                 "put `---` first, without a byte order mark or a blank line before it",
             );
             return;
@@ -195,7 +193,7 @@ impl<'a> Host<'a, '_> {
             let message = format!(
                 "the catalog shows {CLAUDE_DESCRIPTION} of {shown} characters of description and `when_to_use`"
             );
-            self.truncates(span, &message, "put what matters first, or shorten them");
+            self.truncates(span, &message, "put the most important part first, or shorten them");
         }
         let folder = self.context.folder.and_then(|folder| folder.name());
         if let (Some(folder), Some(name)) = (folder, self.text("name"))
@@ -211,7 +209,7 @@ impl<'a> Host<'a, '_> {
             self.rejects(
                 self.document.head_span(),
                 "the frontmatter is missing or not valid YAML",
-                "begin the file with `---`, valid fields, and `---`",
+                "start the file with `---`, valid fields, and `---`",
             );
             return;
         }
@@ -220,7 +218,7 @@ impl<'a> Host<'a, '_> {
         if let Some(name) = self.text("name") {
             let lower = name.to_lowercase();
             if let Some(word) = ["anthropic", "claude"].iter().find(|word| lower.contains(*word)) {
-                let message = format!("the name has the reserved word `{word}`");
+                let message = format!("the name contains the reserved word `{word}`");
                 self.rejects(self.span("name"), &message, "choose a name without it");
             }
         }
@@ -251,7 +249,7 @@ impl<'a> Host<'a, '_> {
             self.truncates(
                 self.span("description"),
                 &message,
-                "put what matters first, or shorten it",
+                "put the most important part first, or shorten it",
             );
         }
         if let Some(name) = self.text("name")
@@ -262,7 +260,7 @@ impl<'a> Host<'a, '_> {
         }
         for entry in self.document.entries() {
             let key = entry.key.as_str();
-            if !matches!(key, "name" | "description") && !INFORMING.contains(&key) {
+            if !matches!(key, "name" | "description") && !INFORMATIVE_FIELDS.contains(&key) {
                 let help =
                     "Codex reads name and description; policy belongs in `agents/openai.yaml`";
                 self.ignores(entry.key_span, &format!("`{key}` is not read"), help);
@@ -292,7 +290,7 @@ impl<'a> Host<'a, '_> {
         let systems = single.or_else(|| systems.and_then(Node::items)).unwrap_or_default();
         for node in systems {
             let word = node.text().unwrap_or_default();
-            if !CLAW_SYSTEMS.contains(&word) {
+            if !OPENCLAW_SYSTEMS.contains(&word) {
                 let message = format!("`{word}` is not an operating system");
                 self.ignores(node.span, &message, "use darwin, linux or win32");
             }
@@ -300,14 +298,14 @@ impl<'a> Host<'a, '_> {
         for node in block.get("install").and_then(Node::items).unwrap_or_default() {
             let Some(kind) = node.get("kind") else { continue };
             let word = kind.text().unwrap_or_default();
-            if !CLAW_INSTALLERS.contains(&word) {
+            if !OPENCLAW_INSTALLERS.contains(&word) {
                 let message = format!("an installer of kind `{word}` is dropped");
                 self.ignores(kind.span, &message, "use brew, node, go, uv or download");
             }
         }
     }
 
-    /// What a reader of strict YAML refuses: repairs, flow style, duplicates, anchors, tags.
+    /// Reports what a strict YAML reader rejects: repairs, flow style, duplicates, anchors, tags.
     fn strict_yaml(&mut self) {
         if self.is_broken() {
             let help = "fix the YAML; `--fix` can do most of it";
@@ -316,7 +314,7 @@ impl<'a> Host<'a, '_> {
         }
         for problem in self.document.problems() {
             let what = match problem.code {
-                "duplicate-key" => "a field that stands twice",
+                "duplicate-key" => "a duplicate field",
                 "yaml-alias" => "an anchor or alias",
                 "yaml-tag" => "a tag",
                 _ => continue,
@@ -336,7 +334,7 @@ impl<'a> Host<'a, '_> {
         }
     }
 
-    /// The reference validator ends the frontmatter at the next `---`, wherever it stands.
+    /// The reference validator ends the frontmatter at the next `---`, wherever it is.
     fn inner_fence(&mut self) {
         let Some(block) = self.document.layout().closed_block() else { return };
         let yaml = block.yaml.slice(self.document.text());
@@ -404,7 +402,8 @@ impl<'a> Host<'a, '_> {
         let fields = dialect.language().fields(None);
         for entry in self.document.entries() {
             let key = entry.key.as_str();
-            let read = fields.iter().any(|field| field.key == key) || INFORMING.contains(&key);
+            let read =
+                fields.iter().any(|field| field.key == key) || INFORMATIVE_FIELDS.contains(&key);
             if !read {
                 let help = "remove it, or keep it for other hosts";
                 self.ignores(entry.key_span, &format!("`{key}` is not read"), help);
@@ -439,7 +438,7 @@ impl<'a> Host<'a, '_> {
     }
 
     fn rejects(&mut self, span: Span, message: &str, help: &str) {
-        let message = format!("{} refuses the skill: {message}", self.title());
+        let message = format!("{} rejects the skill: {message}", self.title());
         self.found.push(Diagnostic::error(TARGET_REJECTS.code, span, message).help(help));
     }
 
@@ -506,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_skill_pleases_every_host() {
+    fn plain_skill_passes_every_target() {
         for target in Target::ALL {
             assert!(codes(target, &skill("# x\n")).is_empty(), "{target}");
         }
@@ -538,18 +537,18 @@ mod tests {
     }
 
     #[test]
-    fn claude_on_the_web_and_at_the_desk() {
+    fn claude_ai_and_claude_code_differ() {
         let web = |text: &str| codes(Target::ClaudeAi, text);
         assert_eq!(web(&skill("x").replace("demo", "my-claude-demo")), [TARGET_REJECTS.code]);
         assert_eq!(web(&skill("x").replace("rule", "<b>rule</b>")), [TARGET_REJECTS.code]);
         assert!(web(&skill("x").replace("rule", "rule <3 and a > b")).is_empty());
         assert_eq!(web(&with("model: x\n")), [TARGET_REJECTS.code]);
-        let desk = |text: &str| codes(Target::ClaudeCode, text);
-        assert!(desk(&with("model: x\nauthor: y\n")).is_empty());
-        assert_eq!(desk(&with("triggers: x\n")), [TARGET_IGNORES.code]);
-        assert_eq!(desk(&skill("x").replace("demo", "other")), [TARGET_IGNORES.code]);
+        let claude_code_finds = |text: &str| codes(Target::ClaudeCode, text);
+        assert!(claude_code_finds(&with("model: x\nauthor: y\n")).is_empty());
+        assert_eq!(claude_code_finds(&with("triggers: x\n")), [TARGET_IGNORES.code]);
+        assert_eq!(claude_code_finds(&skill("x").replace("demo", "other")), [TARGET_IGNORES.code]);
         let long = with(&format!("when_to_use: {}\n", "x".repeat(1600)));
-        assert_eq!(desk(&long), [TARGET_TRUNCATES.code]);
+        assert_eq!(claude_code_finds(&long), [TARGET_TRUNCATES.code]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Names and descriptions that nobody filled in.
+//! Finds names and descriptions that are still templates.
 
 use savoir_lint::{Diagnostic, Span};
 
@@ -14,7 +14,7 @@ rule! {
     /// ## Why
     ///
     /// The file was copied and never filled in. Hosts show the braces or the note to the model,
-    /// which cannot tell from them when to use the skill.
+    /// which does not learn from them when to use the skill.
     ///
     /// ## Bad
     ///
@@ -51,7 +51,7 @@ fn unrendered_template(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         let braces = braces(source).filter(|braces| key == "name" || encloses(source, braces));
         let whole = (key == "description" && !source.trim().is_empty() && is_note(source))
             .then(|| source.trim());
-        let Some(leftover) = braces.or_else(|| note(source)).or(whole) else { continue };
+        let Some(leftover) = braces.or_else(|| author_note(source)).or(whole) else { continue };
         found.push(
             Diagnostic::warning(
                 UNRENDERED_TEMPLATE.code,
@@ -78,8 +78,8 @@ fn line_of(document: &Document, key: &str) -> Option<Span> {
     None
 }
 
-/// A note of the author to himself.
-fn note(source: &str) -> Option<&str> {
+/// Returns a note of the author, such as `TODO`.
+fn author_note(source: &str) -> Option<&str> {
     if let Some(at) = source.find("[TODO") {
         return source.get(at..at + 5);
     }
@@ -87,7 +87,7 @@ fn note(source: &str) -> Option<&str> {
     start.starts_with("TODO:").then(|| &start[..5])
 }
 
-/// Whether a text begins or ends with the braces; in between they may be what it is about.
+/// Whether a text starts or ends with the braces; in between they may be part of the topic.
 fn encloses(source: &str, braces: &str) -> bool {
     let bare = source.trim_matches(['"', '\'', ' ', '>', '|', '\n', '-', '.']);
     bare.starts_with(braces) || bare.ends_with(braces)

@@ -1,4 +1,4 @@
-//! What the tests beside the rules share.
+//! Helpers for the tests of the rules.
 
 use savoir_lint::{Diagnostic, Source};
 
@@ -20,22 +20,22 @@ pub(super) fn folder(name: &str, files: &[&str]) -> Folder {
     Folder::from_parts(name.into(), files)
 }
 
-/// What one rule finds.
+/// Runs one rule.
 pub(super) fn find(code: &str, text: &str) -> Vec<Diagnostic> {
     find_with(code, text, None, &Options::default())
 }
 
-/// What one rule finds when the dialect is known.
+/// Runs one rule with a known dialect.
 pub(super) fn find_as(code: &str, text: &str, dialect: Dialect) -> Vec<Diagnostic> {
     find_with(code, text, None, &Options { dialect: Some(dialect), ..Options::default() })
 }
 
-/// What one rule finds in a folder.
+/// Runs one rule with a folder.
 pub(super) fn find_in(code: &str, text: &str, folder: &Folder) -> Vec<Diagnostic> {
     find_with(code, text, Some(folder), &Options::default())
 }
 
-/// What one rule finds.
+/// Runs one rule.
 pub(super) fn find_with(
     code: &str,
     text: &str,

@@ -1,4 +1,4 @@
-//! Tools that a skill brings: functions of GAIA, commands of gibb.eri.sh.
+//! Rules about tools of a skill: Python functions of GAIA, commands of gibb.eri.sh.
 
 use crate::check::rule::rule;
 
@@ -7,7 +7,7 @@ rule! {
     ///
     /// ## Why
     ///
-    /// A model calls a tool by its name, so only one of the two could ever be reached.
+    /// A model calls a tool by its name, so only one of the two can be called.
     ///
     /// ## Bad
     ///
@@ -61,7 +61,8 @@ rule! {
     /// ## Why
     ///
     /// gibb.eri.sh starts one program without a shell, so pipes, redirections and several lines do
-    /// not work, and values cannot be mistaken for code. Put more into a script of the skill.
+    /// not work, and values are never run as code. Put more complex commands into a script of the
+    /// skill.
     ///
     /// ## Bad
     ///
@@ -226,8 +227,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// For gibb.eri.sh every `###` heading of one word is a tool, and a tool is a `bash` code block.
-    /// Give a heading that is no tool more than one word.
+    /// For gibb.eri.sh every `###` heading of one word is a tool, and a tool is a `bash` code
+    /// block. Use more than one word for a heading that is not a tool.
     ///
     /// ## Bad
     ///
@@ -278,12 +279,12 @@ rule! {
 }
 
 rule! {
-    /// The skill has no tool, and its dialect needs one.
+    /// The skill has no tool, but its dialect requires one.
     ///
     /// ## Why
     ///
-    /// A skill of gibb.eri.sh is a set of commands, and one of GAIA's flat shape a set of Python
-    /// functions. Instructions alone are a skill of the base format.
+    /// A gibb.eri.sh skill is a set of commands, and a GAIA skill with the flat layout is a set of
+    /// Python functions. Use the base format for a skill that has only instructions.
     ///
     /// ## Bad
     ///

@@ -18,8 +18,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// GAIA refuses to load a skill whose module offers more than its manifest. What is not declared was
-    /// not reviewed, and no permission was granted for it.
+    /// GAIA does not load a skill whose module has more tools than its manifest. A tool that is
+    /// not declared was not reviewed, and no permission was granted for it.
     ///
     /// ## Bad
     ///
@@ -172,8 +172,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// A model would be offered a tool that nobody wrote. GAIA looks every declared tool up in `tools.py`
-    /// before it registers any of them.
+    /// The model would get a tool that does not exist. GAIA looks up every declared tool in
+    /// `tools.py` before it registers any of them.
     ///
     /// ## Bad
     ///
@@ -248,10 +248,11 @@ rule! {
     ///
     /// ## Why
     ///
-    /// A call is checked against SKILL.md and made in Python, so both must name the same parameters, of
-    /// the same types, and agree which of them may be left out. Annotations count as `str` string, `int`
-    /// integer, `float` number, `bool` boolean, `list` and `tuple` array, `dict` object; `Optional` and what
-    /// stands in brackets do not matter, and other annotations are not checked.
+    /// A call is checked against SKILL.md and made in Python, so both must name the same
+    /// parameters, of the same types, and agree on which of them are optional. Annotations count
+    /// as `str` string, `int` integer, `float` number, `bool` boolean, `list` and `tuple` array,
+    /// `dict` object; `Optional` and type arguments in brackets do not matter, and other
+    /// annotations are not checked.
     ///
     /// ## Bad
     ///
@@ -322,12 +323,12 @@ rule! {
 }
 
 rule! {
-    /// The function of a declared tool says that it returns what JSON does not have.
+    /// The function of a declared tool returns a type that JSON cannot represent.
     ///
     /// ## Why
     ///
-    /// What a tool returns is sent to the model as JSON. A `set` or `bytes` cannot be sent, so that every
-    /// call fails once the function has done its work.
+    /// The result of a tool is sent to the model as JSON. A `set` or `bytes` cannot be sent, so
+    /// every call fails after the function has run.
     ///
     /// ## Bad
     ///
@@ -476,8 +477,9 @@ rule! {
     ///
     /// ## Why
     ///
-    /// A module that does not parse cannot be imported, so no tool of the skill works. The same holds for
-    /// one that is not UTF-8, has a NUL byte, more than a mebibyte, or is a symbolic link.
+    /// A module that does not parse cannot be imported, so no tool of the skill works. The same
+    /// applies to a file that is not UTF-8, contains a NUL byte, is larger than 1 MiB, or is a
+    /// symbolic link.
     ///
     /// ## Bad
     ///
@@ -574,14 +576,14 @@ fn compare_source(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
             let all = mismatches.iter().take(limits::MAX_FINDINGS_PER_RULE);
             found.extend(all.map(|mismatch| finding(mismatch, &source, tools)));
             for declaration in declared.iter().take(limits::MAX_FINDINGS_PER_RULE) {
-                found.extend(no_json(declaration, &module, &source, tools));
+                found.extend(check_return_type(declaration, &module, &source, tools));
             }
         }
         Err(error) => found.push(unreadable(&error, &bytes, tools)),
     }
 }
 
-fn no_json(
+fn check_return_type(
     declaration: &Declaration<'_>,
     module: &Module,
     source: &Source,
@@ -606,7 +608,7 @@ fn unreadable(error: &PythonError, bytes: &[u8], tools: Span) -> Diagnostic {
     let message = format!("{}: {}", place(&module, error.span), error.message);
     Diagnostic::error(TOOLS_PY_UNREADABLE.code, tools, message)
         .field("tools")
-        .help("`python3 -m py_compile tools.py` tells whether Python accepts the file")
+        .help("run `python3 -m py_compile tools.py` to see whether Python accepts the file")
 }
 
 fn finding(mismatch: &Mismatch, module: &Source, tools: Span) -> Diagnostic {
@@ -622,7 +624,7 @@ fn suggest_fix(mismatch: &Mismatch) -> String {
     let tool = &mismatch.tool;
     match &mismatch.kind {
         MismatchKind::NotInSource { nearest: Some(near) } => {
-            format!("the module has a function `{near}`; write one of the names like the other")
+            format!("the module has a function `{near}`; use the same name in both places")
         }
         MismatchKind::NotInSource { nearest: None } => {
             format!(
@@ -678,7 +680,7 @@ mod tests {
                          tools:\n      - name: greet\n        description: Greets.\n        parameters:\n          \
                          who: {type: string, required: true}\n---\n# Demo\n\nCall `greet`.\n";
 
-    /// What is found in a skill with this module, with the text under each finding.
+    /// Returns the findings in a skill with this module, with the text under each finding.
     fn found(module: &[u8]) -> Vec<(&'static str, &'static str, String)> {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().join("demo");
@@ -725,7 +727,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_says_why() {
+    fn unreadable_modules_report_the_reason() {
         let large = vec![b' '; limits::MAX_FILE_BYTES + 1];
         let deep = vec![b'('; 100_000];
         let cases: [(&[u8], &str); 5] = [

@@ -1,9 +1,9 @@
-//! Frontmatter that matches no dialect.
+//! Reports frontmatter that matches no dialect.
 
 use crate::check::rule::rule;
 
 rule! {
-    /// Nothing in the frontmatter shows which system the skill is for.
+    /// The frontmatter does not show which system the skill is for.
     ///
     /// ## Why
     ///

@@ -1,14 +1,14 @@
-//! Versions and ranges of versions.
+//! Rules about versions and version ranges.
 
 use crate::check::rule::rule;
 
 rule! {
-    /// A reference to another skill has no valid range of versions.
+    /// A reference to another skill does not have a valid version range.
     ///
     /// ## Why
     ///
-    /// Nobody can tell which version to install. Write `name`, or `name@^1.2` with a range; GAIA
-    /// takes a map of name and version, too.
+    /// It is unclear which version to install. Write `name`, or `name@^1.2` with a range; GAIA
+    /// also accepts a map of name and version.
     ///
     /// ## Bad
     ///
@@ -48,7 +48,7 @@ rule! {
     /// ## Why
     ///
     /// GAIA, gibb.eri.sh and skillrt need three numbers, such as `1.0.0`, to compare versions.
-    /// Without quotes `1.0` is a number besides. The base format keeps the version as free text
+    /// Also, `1.0` without quotes is a number. The base format stores the version as free text
     /// under `metadata`.
     ///
     /// ## Bad
@@ -115,11 +115,11 @@ rule! {
 }
 
 rule! {
-    /// The skill asks for a later skillrt runtime than the one that reads it.
+    /// The skill requires a newer skillrt runtime than the one that reads it.
     ///
     /// ## Why
     ///
-    /// The skill can be read and shown, but a run may miss what the later runtime brings. Savoir
+    /// The skill can be read and shown, but a run may lack features of the newer runtime. Savoir
     /// implements level 0.1.0.
     ///
     /// ## Bad

@@ -1,15 +1,15 @@
-//! YAML that is legal and that other readers treat differently, or that costs too much.
+//! Rules about YAML features that readers treat differently or that are too large.
 
 use crate::check::rule::rule;
 
 rule! {
-    /// A field stands twice.
+    /// A field appears twice.
     ///
     /// ## Why
     ///
-    /// YAML forbids it, but some readers keep the last value without a word. A second list of
-    /// permissions could replace the first unseen. When both values are the same, the fix removes
-    /// the second.
+    /// YAML forbids it, but some readers silently use the last value. A second list of permissions
+    /// could replace the first one unnoticed. When both values are the same, the fix removes the
+    /// second.
     ///
     /// ## Bad
     ///
@@ -45,8 +45,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// The reference validator refuses both, and readers that go line by line see the mark instead
-    /// of the value. An alias without its anchor, or inside it, is an error everywhere.
+    /// The reference validator rejects both, and readers that work line by line see the alias
+    /// instead of the value. An alias without its anchor, or inside it, is an error everywhere.
     ///
     /// ## Bad
     ///
@@ -81,12 +81,12 @@ rule! {
 }
 
 rule! {
-    /// A key of the frontmatter is a list, a map or nothing.
+    /// A key of the frontmatter is a list, a map or empty.
     ///
     /// ## Why
     ///
-    /// Most readers allow only words as keys. The usual cause is a template that nobody filled in:
-    /// for YAML `{{name}}` is a map whose key is a map.
+    /// Most readers allow only words as keys. The usual cause is a template that was not filled
+    /// in: YAML reads `{{name}}` as a map whose key is a map.
     ///
     /// ## Bad
     ///
@@ -119,8 +119,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// It left YAML with version 1.2. Some readers still merge, others keep a field named `<<`, and
-    /// the reference validator refuses the alias that it needs.
+    /// YAML 1.2 removed it. Some readers still merge, others read a field named `<<`, and the
+    /// reference validator rejects the alias that it needs.
     ///
     /// ## Bad
     ///
@@ -159,8 +159,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// The reference validator refuses tags, and a tag that a reader does not know stops it. Quotes
-    /// say the same and are read everywhere.
+    /// The reference validator rejects tags, and other readers fail on unknown tags. Use quotes
+    /// instead: every reader understands them.
     ///
     /// ## Bad
     ///
@@ -197,8 +197,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// Real frontmatter nests six levels deep; more is an accident or an attack on the reader. The
-    /// frontmatter is not read then.
+    /// Real frontmatter nests six levels deep; more is an accident or an attack on the reader.
+    /// Deeper frontmatter is not read.
     ///
     /// ## Bad
     ///
@@ -231,12 +231,12 @@ rule! {
 }
 
 rule! {
-    /// The frontmatter holds more than 10,000 values once its aliases are written out.
+    /// The frontmatter has more than 10,000 values after its aliases are expanded.
     ///
     /// ## Why
     ///
-    /// A few lines of aliases can unfold to millions of values and exhaust a reader that does not
-    /// count. The frontmatter is not read then. Data belongs in a file of the skill.
+    /// A few lines of aliases can expand to millions of values and exhaust a reader without a
+    /// limit. Larger frontmatter is not read. Put data into a file of the skill.
     ///
     /// ## Bad
     ///

@@ -1,14 +1,15 @@
-//! YAML that is broken by where its text stands.
+//! Rules about YAML errors caused by indentation and line breaks.
 
 use crate::check::rule::rule;
 
 rule! {
-    /// Text stands on the line of `>` or `|`.
+    /// There is text on the same line as `>` or `|`.
     ///
     /// ## Why
     ///
-    /// These marks say that the text begins on the next line. Tools that rewrite a frontmatter line
-    /// by line produce this breakage; one registry lost thousands of descriptions by it.
+    /// After these characters, the text must start on the next line. Tools that rewrite
+    /// frontmatter line by line produce this error; one registry lost thousands of descriptions to
+    /// it.
     ///
     /// ## Bad
     ///
@@ -44,8 +45,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// It came along with text that was copied from a web page. Some YAML readers refuse it, others
-    /// take it for an anchor and lose the text.
+    /// It comes from text that was copied from a web page. Some YAML readers reject it, others
+    /// read it as an anchor and lose the text.
     ///
     /// ## Bad
     ///
@@ -78,12 +79,12 @@ rule! {
 }
 
 rule! {
-    /// The frontmatter is not YAML, and no known repair helps.
+    /// The frontmatter is not valid YAML and cannot be repaired automatically.
     ///
     /// ## Why
     ///
-    /// The reference validator refuses the file. Codex and OpenClaw try to save single lines,
-    /// Claude Code leaves the skill out of its list, and several installers drop it without a word.
+    /// The reference validator rejects the file. Codex and OpenClaw try to read single lines,
+    /// Claude Code does not list the skill, and several installers skip it without a warning.
     ///
     /// ## Bad
     ///
@@ -117,12 +118,11 @@ rule! {
 }
 
 rule! {
-    /// A list begins on the line of its key.
+    /// A list starts on the same line as its key.
     ///
     /// ## Why
     ///
-    /// `key: - item` is not valid YAML: the dash must begin a line of its own. Every reader refuses
-    /// it.
+    /// `key: - item` is not valid YAML: the dash must be on a new line. Every reader rejects it.
     ///
     /// ## Bad
     ///
@@ -156,12 +156,12 @@ rule! {
 }
 
 rule! {
-    /// The items of a list begin in different columns.
+    /// The items of a list start in different columns.
     ///
     /// ## Why
     ///
-    /// Indentation tells YAML which items belong together. An item that slipped ends the list, and
-    /// the file no longer reads anywhere.
+    /// Indentation tells YAML which items belong together. An item in another column ends the
+    /// list, and no reader can parse the file.
     ///
     /// ## Bad
     ///
@@ -196,12 +196,12 @@ rule! {
 }
 
 rule! {
-    /// A key has no blank after its colon.
+    /// There is no space after the colon of a key.
     ///
     /// ## Why
     ///
     /// `name:weather` is one word for YAML, so the field does not exist and the lines around it
-    /// break. Every YAML reader refuses the file.
+    /// break. Every YAML reader rejects the file.
     ///
     /// ## Bad
     ///
@@ -230,12 +230,12 @@ rule! {
 }
 
 rule! {
-    /// A tab indents a line of the frontmatter.
+    /// A line of the frontmatter is indented with a tab.
     ///
     /// ## Why
     ///
-    /// YAML counts columns in blanks and forbids tabs in the indentation. Every reader refuses the
-    /// file, and the tab cannot be seen in most editors.
+    /// YAML forbids tabs in the indentation. Every reader rejects the file, and most editors do
+    /// not show the tab.
     ///
     /// ## Bad
     ///
@@ -272,8 +272,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// The list or map then runs on into the next fields, and every YAML reader refuses the file.
-    /// The fix closes the bracket at the end of its line, which is a guess.
+    /// The list or map then continues into the next fields, and every YAML reader rejects the
+    /// file. The fix closes the bracket at the end of its line, which is a guess.
     ///
     /// ## Bad
     ///

@@ -1,9 +1,9 @@
-//! Values that lack quotes, or whose quotes are broken.
+//! Rules about missing and broken quotes in YAML values.
 
 use crate::check::rule::rule;
 
 rule! {
-    /// A backslash in double quotes begins no escape.
+    /// A backslash in double quotes does not start a valid escape.
     ///
     /// ## Why
     ///
@@ -37,12 +37,12 @@ rule! {
 }
 
 rule! {
-    /// A quoted value goes on at the margin instead of being indented.
+    /// A quoted value continues on a line that is not indented.
     ///
     /// ## Why
     ///
-    /// YAML wants every line of a value further to the right than its key. The parsers of several
-    /// JavaScript and C based systems let it pass, stricter ones refuse the file.
+    /// In YAML, every line of a value must be indented more than its key. Several parsers for
+    /// JavaScript and C accept it, stricter ones reject the file.
     ///
     /// ## Bad
     ///
@@ -73,12 +73,12 @@ rule! {
 }
 
 rule! {
-    /// Text follows the quote that closes a value.
+    /// There is text after the closing quote of a value.
     ///
     /// ## Why
     ///
-    /// The quote ends the value, and what comes after it is an error for every YAML reader. Quotes
-    /// must enclose the whole value, and a quote inside them needs a backslash.
+    /// The quote ends the value, and text after it is an error for every YAML reader. Quotes must
+    /// enclose the whole value, and a quote inside them needs a backslash.
     ///
     /// ## Bad
     ///
@@ -111,8 +111,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// The value then runs on to the end of the frontmatter and swallows the fields after it. Every
-    /// YAML reader refuses the file.
+    /// The value then continues to the end of the frontmatter and includes the fields after it.
+    /// Every YAML reader rejects the file.
     ///
     /// ## Bad
     ///
@@ -141,14 +141,14 @@ rule! {
 }
 
 rule! {
-    /// A value without quotes contains a colon and a blank.
+    /// An unquoted value contains a colon and a space.
     ///
     /// ## Why
     ///
-    /// For YAML a colon and a blank begin another field, so the line is an error. This is the most
-    /// frequent breakage of all. The reference validator refuses the file, Codex repairs it, the
-    /// `npx skills` installer drops the skill without a word, and Claude Code leaves it out of its
-    /// list.
+    /// In YAML, a colon and a space start another field, so the line is an error. This is the most
+    /// frequent error in frontmatter. The reference validator rejects the file, Codex repairs it,
+    /// the `npx skills` installer skips the skill without a warning, and Claude Code does not list
+    /// it.
     ///
     /// ## Bad
     ///
@@ -177,12 +177,12 @@ rule! {
 }
 
 rule! {
-    /// A value without quotes begins with a character that means something else in YAML.
+    /// An unquoted value starts with a character that has a special meaning in YAML.
     ///
     /// ## Why
     ///
-    /// `@`, a backtick, `%`, `&`, `*`, `!`, `[` and `{` cannot begin plain text. Strict readers
-    /// refuse the file; Codex quotes the value and reads again.
+    /// `@`, a backtick, `%`, `&`, `*`, `!`, `[` and `{` cannot start plain text. Strict readers
+    /// reject the file; Codex quotes the value and parses it again.
     ///
     /// ## Bad
     ///

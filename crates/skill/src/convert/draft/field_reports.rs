@@ -67,7 +67,7 @@ impl Build<'_, '_> {
         let from = place.unwrap_or(&source_lines.key);
         let (how, why) = if let Some(approximation) = &image.approximation {
             (FieldOutcome::Approximated, approximation.clone())
-        } else if let Some(tidied) = self.mapper.tidied(image) {
+        } else if let Some(tidied) = self.mapper.normalized_value(image) {
             (FieldOutcome::Approximated, tidied)
         } else if let Some(limit) = self.cut_at(image) {
             (FieldOutcome::Approximated, format!("{title} shows the first {limit} characters"))

@@ -239,7 +239,7 @@ impl<'a> MigrationPlan<'a> {
                 }
                 if on {
                     let message = format!(
-                        "it opens all of `{domain}`; name what the skill really needs, such as a scope"
+                        "it grants all of `{domain}`; limit it to what the skill needs, for example with a scope"
                     );
                     self.notes.push(MigrationNote::review(place, message));
                 }
@@ -275,7 +275,7 @@ impl<'a> MigrationPlan<'a> {
                 self.program(&place, program);
             }
             if key == "requires.anyBins" && programs.len() > 1 {
-                let message = "only one of these programs is needed; remove the others";
+                let message = "only one of these programs is needed; remove the rest";
                 self.notes.push(MigrationNote::review(place.clone(), message));
             }
             self.map(place, "permissions");
@@ -332,7 +332,8 @@ impl<'a> MigrationPlan<'a> {
                     (&mut requirements.node_packages, package, "requirements.node_dependencies")
                 }
                 Installer::Other(kind) => {
-                    let message = format!("`{kind}` installs nothing in GAIA; the entry is kept");
+                    let message =
+                        format!("`{kind}` installs nothing in GAIA; the entry is preserved");
                     self.notes.push(MigrationNote::review(place.clone(), message));
                     continue;
                 }
@@ -351,14 +352,15 @@ impl<'a> MigrationPlan<'a> {
             let other = is_own && !MAPPED_BLOCK_KEYS.contains(&key);
             if other || (!block.path.is_empty() && UNREAD_BLOCK_KEYS.contains(&key)) {
                 self.notes
-                    .push(MigrationNote::new(block.place(key), "kept; GAIA does not read it"));
+                    .push(MigrationNote::new(block.place(key), "preserved; GAIA does not read it"));
             }
         }
         let metadata = self.document.fields().and_then(|fields| fields.get("metadata"));
         for key in BLOCKS {
             let place = format!("metadata.{key}");
             if place != block.path && metadata.is_some_and(|node| node.get(key).is_some()) {
-                let message = format!("kept and not read, because `{}` counts", block.path);
+                let message =
+                    format!("preserved but not read, because `{}` takes precedence", block.path);
                 self.notes.push(MigrationNote::new(place, message));
             }
         }
@@ -367,10 +369,12 @@ impl<'a> MigrationPlan<'a> {
             match entry.key.as_str() {
                 "bins" | "anyBins" | "env" | "tools" => {}
                 "config" => {
-                    let message = "kept; these are settings of OpenClaw, see what they mean here";
+                    let message = "preserved; these are OpenClaw settings, check what they mean for this skill";
                     self.notes.push(MigrationNote::review(place, message));
                 }
-                _ => self.notes.push(MigrationNote::review(place, "kept; GAIA does not read it")),
+                _ => self
+                    .notes
+                    .push(MigrationNote::review(place, "preserved; GAIA does not read it")),
             }
         }
     }
@@ -383,7 +387,7 @@ impl<'a> MigrationPlan<'a> {
         let Some(actions) = self.document.field("actions") else { return };
         let written = actions.items().map_or(0, <[Node]>::len);
         if written != self.skill.tools.len() || actions.items().is_none() {
-            let message = "an action without a name is none; the list is kept";
+            let message = "an action without a name is ignored; the list is preserved";
             self.notes.push(MigrationNote::review("actions", message));
         } else {
             self.consumed.push("actions".into());

@@ -180,7 +180,7 @@ fn names_and_breadth() {
 }
 
 #[test]
-fn what_gaia_would_misread_is_set_aside() {
+fn values_that_gaia_misreads_are_set_aside() {
     let text = "---\nname: x\ndescription: y\nversion: latest\nauthor: {name: Ada}\ntools: [read]\n\
                 permissions: {network: true, camera: true}\nrequirements: none\nclaw_version: 1\n\
                 metadata: [list]\n---\n";

@@ -44,7 +44,7 @@ pub(super) fn write(plan: &mut MigrationPlan<'_>, written: &[WrittenField]) -> S
         } else if is_read(&key) {
             set_aside(plan, &source_lines);
         } else {
-            plan.notes.push(MigrationNote::new(key.clone(), "kept; GAIA does not read it"));
+            plan.notes.push(MigrationNote::new(key.clone(), "preserved; GAIA does not read it"));
             lines.push((key, source_lines.text));
         }
     }

@@ -131,16 +131,16 @@ pub fn check_placeholders(prompt: &str, inputs: &[Input]) -> Result<(), Refusal>
 
 /// Returns the first required input without a value. A default or an empty text does not count as a
 /// value; a blank does.
-pub fn missing_input<'a>(inputs: &'a [Input], given: &Map<String, Value>) -> Option<&'a Input> {
+pub fn missing_input<'a>(inputs: &'a [Input], provided: &Map<String, Value>) -> Option<&'a Input> {
     let is_given = |input: &Input| {
-        given.get(&input.name).and_then(text_of).is_some_and(|text| !text.is_empty())
+        provided.get(&input.name).and_then(text_of).is_some_and(|text| !text.is_empty())
     };
     inputs.iter().find(|input| input.required && !is_given(input))
 }
 
 /// Checks that every required input has a value.
-pub fn check_inputs(inputs: &[Input], given: &Map<String, Value>) -> Result<(), Refusal> {
-    match missing_input(inputs, given) {
+pub fn check_inputs(inputs: &[Input], provided: &Map<String, Value>) -> Result<(), Refusal> {
+    match missing_input(inputs, provided) {
         Some(input) => {
             Err(Refusal::new("inputs", format!("Missing required input: '{}'", input.name)))
         }
@@ -150,11 +150,14 @@ pub fn check_inputs(inputs: &[Input], given: &Map<String, Value>) -> Result<(), 
 
 /// Inserts values into a prompt: the passed value, else the default, else an empty text. Undeclared
 /// names become empty as well.
-pub fn substitute(prompt: &str, inputs: &[Input], given: &Map<String, Value>) -> String {
+pub fn substitute(prompt: &str, inputs: &[Input], provided: &Map<String, Value>) -> String {
     template::substitute(prompt, Grammar::AgentFlow, |name| {
         let input = inputs.iter().find(|input| input.name == name);
         let value = input.and_then(|input| {
-            given.get(name).and_then(text_of).or_else(|| input.default.as_ref().and_then(text_of))
+            provided
+                .get(name)
+                .and_then(text_of)
+                .or_else(|| input.default.as_ref().and_then(text_of))
         });
         Some(value.unwrap_or_default())
     })
@@ -210,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_mapping_is_refused() {
+    fn non_mapping_frontmatter_is_rejected() {
         for text in ["---\n- a\n---\n", "---\ntext\n---\n", "---\n[a]\n---\n"] {
             let expected = ("frontmatter", "frontmatter must be a mapping".to_owned());
             assert_eq!(refusal(text), expected);
@@ -224,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_default_is_no_input() {
+    fn default_does_not_satisfy_required_input() {
         let input = |name: &str, required, default: Option<&str>| Input {
             name: name.into(),
             required,
@@ -232,10 +235,10 @@ mod tests {
             ..Input::default()
         };
         let inputs = [input("a", true, Some("x")), input("b", false, Some("y"))];
-        let given = |value: Value| value.as_object().cloned().unwrap();
-        assert!(check_inputs(&inputs, &given(json!({"a": ""}))).is_err());
-        assert!(check_inputs(&inputs, &given(json!({"a": " "}))).is_ok());
-        let text = substitute("{{a}}|{{b}}|{{c}}|{{ b }}", &inputs, &given(json!({"c": "z"})));
+        let provided = |value: Value| value.as_object().cloned().unwrap();
+        assert!(check_inputs(&inputs, &provided(json!({"a": ""}))).is_err());
+        assert!(check_inputs(&inputs, &provided(json!({"a": " "}))).is_ok());
+        let text = substitute("{{a}}|{{b}}|{{c}}|{{ b }}", &inputs, &provided(json!({"c": "z"})));
         assert_eq!(text, "x|y||{{ b }}");
     }
 }

@@ -116,11 +116,11 @@ pub fn with_owner(text: &str, owner: &str) -> Result<String, Refusal> {
         None => Edit::insert(block.yaml.end, line),
     };
     let noted = edit::apply(text, &[edit]);
-    let kept = document(&noted).ok().is_some_and(|document| {
+    let is_readable = document(&noted).ok().is_some_and(|document| {
         scalar(&document, "user_id") == Some(owner)
             && document.entries().len() >= found.entries().len()
     });
-    if kept {
+    if is_readable {
         return Ok(noted);
     }
     let message = "the owner cannot be noted: write one `key: value` on each line";
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_the_api() {
+    fn errors_have_the_api_messages() {
         let long = "x".repeat(1025);
         for (text, field, message) in [
             ("", "content", "Skill content is empty"),
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_read_with_more_patience() {
+    fn stored_files_are_read_leniently() {
         let long = format!("---\ndescription: {}\ninputs: 5\n---\n{{{{x}}}}", "x".repeat(2000));
         assert!(StoredSkillFile::read("a", &long, Purpose::Load).is_ok());
         let other = StoredSkillFile::read("a", "---\nname: b\n---\n", Purpose::Load).unwrap_err();
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_is_one_line_and_no_other_byte() {
+    fn adding_an_owner_changes_one_line() {
         for (text, owned) in [
             ("---\na: |\n  b\n---\nx", "---\na: |\n  b\nuser_id: '7'\n---\nx"),
             ("---\nuser_id:\na: 1\n---\n", "---\nuser_id: '7'\na: 1\n---\n"),

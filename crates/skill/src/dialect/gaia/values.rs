@@ -19,7 +19,7 @@ pub(super) fn check(reader: &Reader<'_>, skill: &Skill, found: &mut Vec<Diagnost
 }
 
 /// A field of `requirements`: its key, a predicate for valid texts, the severity, and a hint.
-type Form = (&'static str, fn(&str) -> bool, Severity, &'static str);
+type ValueFormat = (&'static str, fn(&str) -> bool, Severity, &'static str);
 
 struct Values<'a, 'f> {
     reader: &'a Reader<'a>,
@@ -27,7 +27,14 @@ struct Values<'a, 'f> {
 }
 
 impl Values<'_, '_> {
-    fn tell(&mut self, severity: Severity, node: &Node, field: &str, message: String, help: &str) {
+    fn report(
+        &mut self,
+        severity: Severity,
+        node: &Node,
+        field: &str,
+        message: String,
+        help: &str,
+    ) {
         let mut problem = Diagnostic::error("invalid-value", node.span, message)
             .field(field.to_owned())
             .help(help);
@@ -39,7 +46,7 @@ impl Values<'_, '_> {
         let Some(node) = self.reader.node("description") else { return };
         if node.text().is_some_and(|text| text.trim().contains('\n')) {
             let message = "`description` has several lines, registries show one".to_owned();
-            self.tell(
+            self.report(
                 Severity::Warning,
                 node,
                 "description",
@@ -63,12 +70,12 @@ impl Values<'_, '_> {
         if !is_link {
             let message = format!("`{key}` is `{text}`, which is not a URL");
             let help = "write an address such as `https://example.com/skill`";
-            self.tell(Severity::Warning, node, key, message, help);
+            self.report(Severity::Warning, node, key, message, help);
         }
     }
 
     fn requirements(&mut self) {
-        let forms: [Form; 5] = [
+        let forms: [ValueFormat; 5] = [
             (
                 "model",
                 |text| is_size(text, &["M", "B"]),
@@ -108,30 +115,30 @@ impl Values<'_, '_> {
             let number = key == "python" && node.string(self.reader.version).is_none();
             if number || !is_valid(text) {
                 let message = format!("`{field}` is `{text}`, which says no {}", meaning(key));
-                self.tell(severity, node, &field, message, help);
+                self.report(severity, node, &field, message, help);
             }
         }
-        self.each(
+        self.check_each(
             "dependencies",
             is_package,
             "is not a Python package",
             "write it as for pip, such as `requests>=2.31`",
         );
-        self.each(
+        self.check_each(
             "env_vars",
             is_variable,
             "is not the name of an environment variable",
-            "use letters, digits and underscores, and begin with a letter",
+            "use letters, digits and underscores, and start with a letter",
         );
     }
 
-    fn each(&mut self, key: &str, is_valid: fn(&str) -> bool, what: &str, help: &str) {
+    fn check_each(&mut self, key: &str, is_valid: fn(&str) -> bool, what: &str, help: &str) {
         let key = place(self.reader, &format!("requirements.{key}"));
         let items = self.reader.node(&key).and_then(Node::items).unwrap_or_default();
         for (index, node) in items.iter().enumerate() {
             if let Some(text) = node.text().filter(|text| !is_valid(text)) {
                 let message = format!("`{text}` {what}");
-                self.tell(Severity::Error, node, &format!("{key}[{index}]"), message, help);
+                self.report(Severity::Error, node, &format!("{key}[{index}]"), message, help);
             }
         }
     }
@@ -149,10 +156,10 @@ impl Values<'_, '_> {
             if NameGrammar::Gaia.check(bare).is_err() {
                 let message = format!("`{name}` is not the name of a skill");
                 let help = "use lower-case letters, digits and hyphens";
-                self.tell(Severity::Error, name_node, &field, message, help);
+                self.report(Severity::Error, name_node, &field, message, help);
             } else if name == own {
                 let message = "the skill requires itself".to_owned();
-                self.tell(Severity::Error, name_node, &field, message, "remove the entry");
+                self.report(Severity::Error, name_node, &field, message, "remove the entry");
             }
         }
     }
@@ -167,7 +174,7 @@ impl Values<'_, '_> {
                 let message = format!("a tool cannot return `{word}`");
                 let help = "use string, integer, number, boolean, array or object";
                 let field = format!("{key}[{index}].returns.type");
-                self.tell(Severity::Warning, kind, &field, message, help);
+                self.report(Severity::Warning, kind, &field, message, help);
             }
         }
     }
@@ -258,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn requirements_have_forms() {
+    fn requirements_are_validated() {
         for right in [
             "model: '>=7B'",
             "model: 500M",
@@ -295,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn other_fields_have_forms_too() {
+    fn other_fields_are_validated() {
         let tools = "tools: [{name: a, description: b, returns: {type: objekt}}]\n";
         assert_eq!(found(tools), ["tools[0].returns.type objekt"]);
         let links = "tools: [{name: a, description: b}]\nhomepage: example\nrepository: not here\nregistry: ftp://x\n";

@@ -214,9 +214,9 @@ impl Section<'_> {
                 if names.insert(parameter.name.clone()) {
                     parameters.push(parameter);
                 } else {
-                    let message = format!("the parameter `{}` stands twice", parameter.name);
+                    let message = format!("the parameter `{}` appears twice", parameter.name);
                     let problem = Diagnostic::warning("duplicate-parameter", row.span, message);
-                    found.push(problem.field(tool).help("keep one of the rows"));
+                    found.push(problem.field(tool).help("remove one of the rows"));
                 }
             }
         }
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_has_a_name() {
+    fn problems_have_codes() {
         assert_eq!(tools("text").1, ["no-tools"]);
         assert_eq!(tools("### Bad-Name\n```bash\nls\n```\n").1, ["invalid-tool-name"]);
         assert_eq!(tools("### a\n#### Parameters\nNone.\n").1, ["no-command"]);

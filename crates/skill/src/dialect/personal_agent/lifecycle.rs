@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_own_skills_grow_old() {
+    fn only_personal_skills_are_archived() {
         use Lifecycle::{Active, Archived, Stale};
 
         let own = CurationInfo { provenance: Provenance::Authored, pinned: false };

@@ -15,7 +15,7 @@ use crate::{
     yaml::{Entry, YamlVersion, write::write_scalar},
 };
 
-/// The order of fields in a file that had to be written anew.
+/// The order of fields in a rewritten file.
 const ORDER: [&str; 8] = [
     "name",
     "description",
@@ -47,7 +47,7 @@ pub fn derive_handle(text: &str, folder: Option<&str>, stem: Option<&str>) -> Op
         .or_else(heading)
 }
 
-/// The text under which a skill is kept: it has frontmatter, in which it calls itself by its handle.
+/// Returns the text of a skill for storing: with frontmatter whose name is the handle.
 /// Nothing else is changed.
 ///
 /// ```
@@ -68,7 +68,7 @@ pub fn prepare_import(text: &str, name: &str) -> String {
         let (name, description) = (write_scalar(name, YAML), write_scalar(description, YAML));
         return format!("---\nname: {name}\ndescription: {description}\n---\n\n{body}");
     }
-    // What is broken is not mended on the way: others would see another skill than its author.
+    // Broken files are not repaired: the result would differ from what the author sees.
     let clean = reading.document.state() == State::Clean;
     match reading.document.field("name").filter(|_| clean) {
         Some(node) if node.string(YAML) != Some(name) => {
@@ -111,7 +111,7 @@ pub fn prepare_export(text: &str, name: &str) -> String {
     let mut ordered = fields.lines.clone();
     ordered.sort_by_key(|(key, _)| rank(key));
     let lines = |fields: Vec<(String, String)>| fields.into_iter().map(|(_, line)| line).collect();
-    // An anchor must stand before what refers to it.
+    // An anchor must precede its aliases.
     let tries = [whole(lines(ordered)), whole(lines(fields.lines.clone()))];
     let kept = |written: &String| fields.are_equal_in(&parse(written));
     tries.into_iter().find(kept).unwrap_or(text)
@@ -127,7 +127,7 @@ struct PortableFields {
 }
 
 impl PortableFields {
-    /// None if fields do not begin on lines of their own.
+    /// Returns `None` if several fields share a line.
     fn read(document: &Document, name: &str) -> Option<Self> {
         let text = document.text();
         let mut fields = Self { lines: Vec::new(), values: Vec::new(), changed: false };
@@ -193,14 +193,14 @@ impl PortableFields {
         Some(())
     }
 
-    /// What says the same as another field, or nothing, is not written.
-    #[expect(clippy::unnecessary_wraps, reason = "it stands where a field is added")]
+    /// Drops an entry that is empty or repeats another field.
+    #[expect(clippy::unnecessary_wraps, reason = "it is where a field is added")]
     fn drop_entry(&mut self) -> Option<()> {
         self.changed = true;
         Some(())
     }
 
-    /// Whether a file says what these fields say.
+    /// Whether a file contains the same values as these fields.
     fn are_equal_in(&self, document: &Document) -> bool {
         document.state() == State::Clean
             && document.entries().len() == self.lines.len()
@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_clean_stays_byte_for_byte() {
+    fn valid_files_are_unchanged() {
         for text in [
             "---\nname: a\ndescription: d\n---\nHi\n",
             "---\r\ndescription: d # why\r\nname: 'a'\r\nallowed-tools: Read Bash(git add:*)\r\n---\r\nHi",
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_anew_loses_nothing() {
+    fn rewritten_files_keep_all_values() {
         let text = "---\n# head\n\nzeta: [1, {a: b}]\nwhen-to-use: >\n  often\n  here\ndescription: d\nallowed-tools:\n  - Read\n  - Bash(git log:*)\nmetadata:\n  b: 1 # one\n  a: \"2\"\ncompatibility: x\nlicense: MIT\nname: a\n---\nBody --- stays\n";
         assert_eq!(
             prepare_export(text, "a"),
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_is_not_mended() {
+    fn broken_files_are_unchanged() {
         let text = "---\nname: [\n---\nx\n";
         assert_eq!(prepare_import(text, "x"), text);
     }

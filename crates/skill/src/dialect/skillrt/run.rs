@@ -1,4 +1,4 @@
-//! What skillrt looks at before it runs a skill.
+//! Implements the checks that skillrt makes before it runs a skill.
 
 use serde_json::Value;
 use thiserror::Error;
@@ -13,7 +13,7 @@ const RUNTIME_TYPES: [&str; 3] = ["markdown-skill", "anthropic-skill", "mcp-tool
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SkillrtRunError {
     /// It is for another family of runtimes.
-    #[error("it is for the runtime `{0}`, which is none of {known}", known = RUNTIME_TYPES.join(", "))]
+    #[error("it is for the unknown runtime `{0}`; expected one of {known}", known = RUNTIME_TYPES.join(", "))]
     UnknownRuntime(String),
     /// It is for a later runtime.
     #[error("it needs runtime {0}, this is {RUNTIME_LEVEL}")]

@@ -1,4 +1,4 @@
-//! How skillrt names what is installed, and how it lists it.
+//! Implements how skillrt names and lists installed skills.
 
 use std::fmt;
 
@@ -39,7 +39,7 @@ impl fmt::Display for InstallId {
 /// A name that would leave the store or hide in it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "`{0}` cannot be the name of a folder: it has `/`, `\\`, `..` or NUL, or begins with a dot"
+    "`{0}` cannot be the name of a folder: it contains `/`, `\\`, `..` or NUL, or starts with a dot"
 )]
 pub struct UnsafeName(pub String);
 
@@ -62,7 +62,7 @@ pub fn install_id(skill: &Skill, text: &str) -> Result<InstallId, UnsafeName> {
     Ok(InstallId::Named { name: skill.name.clone(), version })
 }
 
-/// What the list says about one installed skill.
+/// The entry of an installed skill in the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstalledSkill {
     /// What it is called.

@@ -1,4 +1,4 @@
-//! Generated skills, to some dialect and back.
+//! Tests that generated skills round-trip through every dialect.
 
 use proptest::prelude::*;
 use savoir_skill::{Diagnostic, Dialect, convert::convert};
@@ -82,9 +82,9 @@ fn any_skill() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
-    /// A skill converts and comes back byte for byte, or is refused; it never comes back changed.
+    /// Converting back restores every byte, or the conversion is rejected.
     #[test]
-    fn any_skill_comes_back(skill in any_skill(), from in 0..9_usize, target in 0..10_usize) {
+    fn generated_skills_round_trip(skill in any_skill(), from in 0..9_usize, target in 0..10_usize) {
         let (from, target) = (Dialect::ALL[from], Dialect::ALL[target]);
         let source = reading(&skill, from);
         if let Ok(there) = convert(&source, None, target) {

@@ -1,12 +1,12 @@
-//! What one dialect becomes in another.
+//! Tests conversions between pairs of dialects.
 
 use savoir_skill::Dialect;
 
-use super::{CLAUDE, CLAW, COMMANDS, FLOW, GAIA, PROSE, text, to, told};
+use super::{CLAUDE, CLAW, COMMANDS, FLOW, GAIA, PROSE, convert_text, report_text, text};
 
 #[test]
 fn agent_flow_to_claude_code() {
-    let conversion = to(FLOW, Dialect::AGENT_FLOW, Dialect::CLAUDE_CODE);
+    let conversion = convert_text(FLOW, Dialect::AGENT_FLOW, Dialect::CLAUDE_CODE);
     insta::assert_snapshot!(conversion.files[0].text, @r###"
     ---
     name: translate
@@ -32,12 +32,12 @@ fn agent_flow_to_claude_code() {
 
     $text
     "###);
-    insta::assert_snapshot!(told(&conversion), @r###"
+    insta::assert_snapshot!(report_text(&conversion), @r###"
     name: name -> name: kept: the same field
     description: description -> description: kept: the same field
     inputs: inputs -> arguments: approximated: arguments have names only: no types, defaults or descriptions
-    knowledge_base: knowledge_base -> metadata.savoir-keep: moved: Claude Code has no field for it; its lines are kept so that converting back restores it
-    model: model -> metadata.savoir-keep: moved: Claude Code has no field for it; its lines are kept so that converting back restores it
+    knowledge_base: knowledge_base -> metadata.savoir-keep: moved: Claude Code has no field for it; its lines are stored so that converting back restores it
+    model: model -> metadata.savoir-keep: moved: Claude Code has no field for it; its lines are stored so that converting back restores it
     team: team -> team: kept: Claude Code leaves it alone
     body: body -> body: moved: placeholders like `{{x}}` became those of claude-code
     "###);
@@ -45,7 +45,7 @@ fn agent_flow_to_claude_code() {
 
 #[test]
 fn agent_flow_to_skillrt() {
-    let conversion = to(FLOW, Dialect::AGENT_FLOW, Dialect::SKILLRT);
+    let conversion = convert_text(FLOW, Dialect::AGENT_FLOW, Dialect::SKILLRT);
     insta::assert_snapshot!(conversion.files[0].text, @r###"
     ---
     name: translate
@@ -75,12 +75,12 @@ fn agent_flow_to_skillrt() {
 
     {{text}}
     "###);
-    insta::assert_snapshot!(told(&conversion), @r###"
+    insta::assert_snapshot!(report_text(&conversion), @r###"
     name: name -> name: kept: the same field
     description: description -> description: kept: the same field
     inputs: inputs -> inputs: approximated: labels and widget types have no place here
-    knowledge_base: knowledge_base -> metadata.savoir-keep: moved: skillrt has no field for it; its lines are kept so that converting back restores it
-    model: model -> metadata.savoir-keep: moved: skillrt has no field for it; its lines are kept so that converting back restores it
+    knowledge_base: knowledge_base -> metadata.savoir-keep: moved: skillrt has no field for it; its lines are stored so that converting back restores it
+    model: model -> metadata.savoir-keep: moved: skillrt has no field for it; its lines are stored so that converting back restores it
     team: team -> team: kept: skillrt leaves it alone
     version: - -> version: approximated: skillrt needs a version
     body: body -> body: kept: byte for byte
@@ -89,7 +89,7 @@ fn agent_flow_to_skillrt() {
 
 #[test]
 fn gaia_to_skillrt() {
-    let conversion = to(GAIA, Dialect::GAIA, Dialect::SKILLRT);
+    let conversion = convert_text(GAIA, Dialect::GAIA, Dialect::SKILLRT);
     insta::assert_snapshot!(conversion.files[0].text, @r###"
     ---
     name: weather
@@ -124,7 +124,7 @@ fn gaia_to_skillrt() {
     ---
     # Weather
     "###);
-    insta::assert_snapshot!(told(&conversion), @r###"
+    insta::assert_snapshot!(report_text(&conversion), @r###"
     name: name -> name: kept: the same field
     version: version -> version: kept: the same field
     description: description -> description: kept: the same field
@@ -132,9 +132,9 @@ fn gaia_to_skillrt() {
     license: license -> license: kept: the same field
     permissions: permissions -> permissions.network: moved: skillrt has it at `permissions.network`
     permissions: permissions -> permissions.env: moved: skillrt has it at `permissions.env`
-    tools: tools -> metadata.savoir-keep: moved: skillrt has no field for it; its lines are kept so that converting back restores it
-    security_tier: security_tier -> metadata.savoir-keep: moved: skillrt has no field for it; its lines are kept so that converting back restores it
-    requirements: requirements -> metadata.savoir-keep: moved: skillrt has no field for it; its lines are kept so that converting back restores it
+    tools: tools -> metadata.savoir-keep: moved: skillrt has no field for it; its lines are stored so that converting back restores it
+    security_tier: security_tier -> metadata.savoir-keep: moved: skillrt has no field for it; its lines are stored so that converting back restores it
+    requirements: requirements -> metadata.savoir-keep: moved: skillrt has no field for it; its lines are stored so that converting back restores it
     tags: tags -> tags: kept: the same field
     body: body -> body: kept: byte for byte
     "###);
@@ -142,7 +142,7 @@ fn gaia_to_skillrt() {
 
 #[test]
 fn gibberish_to_gaia() {
-    let conversion = to(COMMANDS, Dialect::GIBBERISH, Dialect::GAIA);
+    let conversion = convert_text(COMMANDS, Dialect::GIBBERISH, Dialect::GAIA);
     insta::assert_snapshot!(conversion.files[0].text, @r###"
     ---
     name: files
@@ -188,12 +188,12 @@ fn gibberish_to_gaia() {
     ls -1 -- {{folder}}
     ```
     "###);
-    insta::assert_snapshot!(told(&conversion), @r###"
+    insta::assert_snapshot!(report_text(&conversion), @r###"
     name: name -> name: kept: the same field
     version: version -> version: kept: the same field
     description: description -> description: kept: the same field
-    read_only: read_only -> metadata.savoir-keep: moved: AMD GAIA has no field for it; its lines are kept so that converting back restores it
-    timeout: timeout -> metadata.savoir-keep: moved: AMD GAIA has no field for it; its lines are kept so that converting back restores it
+    read_only: read_only -> metadata.savoir-keep: moved: AMD GAIA has no field for it; its lines are stored so that converting back restores it
+    timeout: timeout -> metadata.savoir-keep: moved: AMD GAIA has no field for it; its lines are stored so that converting back restores it
     network: network -> permissions: moved: AMD GAIA has it at `permissions`
     author: - -> author: approximated: GAIA needs an author
     license: - -> license: approximated: GAIA needs a licence
@@ -205,7 +205,7 @@ fn gibberish_to_gaia() {
 
 #[test]
 fn claude_code_to_codex_has_a_side_file() {
-    let conversion = to(CLAUDE, Dialect::CLAUDE_CODE, Dialect::CODEX);
+    let conversion = convert_text(CLAUDE, Dialect::CLAUDE_CODE, Dialect::CODEX);
     let paths: Vec<&str> = conversion.files.iter().map(|file| file.path.as_str()).collect();
     assert_eq!(paths, ["SKILL.md", "agents/openai.yaml"]);
     assert_eq!(conversion.files[1].text, "policy:\n  allow_implicit_invocation: false\n");
@@ -231,12 +231,12 @@ fn claude_code_to_codex_has_a_side_file() {
     ---
     Deploy to $target. It costs $5.
     "###);
-    insta::assert_snapshot!(told(&conversion), @r###"
+    insta::assert_snapshot!(report_text(&conversion), @r###"
     name: name -> name: kept: the same field
     description: description -> description: kept: the same field
-    arguments: arguments -> metadata.savoir-keep: moved: Codex has no field for it; its lines are kept so that converting back restores it
+    arguments: arguments -> metadata.savoir-keep: moved: Codex has no field for it; its lines are stored so that converting back restores it
     disable-model-invocation: disable-model-invocation -> agents/openai.yaml#policy.allow_implicit_invocation: moved: Codex has it at `agents/openai.yaml#policy.allow_implicit_invocation`
-    effort: effort -> metadata.savoir-keep: moved: Codex has no field for it; its lines are kept so that converting back restores it
+    effort: effort -> metadata.savoir-keep: moved: Codex has no field for it; its lines are stored so that converting back restores it
     allowed-tools: allowed-tools -> allowed-tools: approximated: Codex does not restrict tools by skill
     metadata: metadata -> metadata: kept: the same field
     body: body -> body: approximated: Codex does not fill in its placeholders for `target`

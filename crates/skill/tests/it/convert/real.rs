@@ -1,4 +1,4 @@
-//! Every real skill, to every dialect and back, without a word about which dialect it is in.
+//! Tests that real skills round-trip through every dialect, with detected dialects.
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ use crate::shared::{in_parallel, shared};
 /// Converts a real skill there and back; gives a sentence for each thing that went wrong.
 fn problems(reading: &Reading) -> Vec<String> {
     let from = reading.skill.dialect;
-    // What a lenient reader mends comes back mended.
+    // Repairs of a lenient reader are kept.
     let mended = reading.document.problems().iter().any(Diagnostic::is_error);
     let mut found = Vec::new();
     for target in Dialect::ALL {
@@ -45,7 +45,7 @@ fn problems(reading: &Reading) -> Vec<String> {
         }
         let again = reading_of(text, from);
         let (old, new) = (&reading.skill, &again.skill);
-        // A mended body is free of what was wrapped around the file.
+        // A repaired body no longer has the wrapping code block.
         let body = if mended { old.body.contains(new.body.trim()) } else { old.body == new.body };
         let fields = (&old.name, &old.description, &old.extra);
         if !body || fields != (&new.name, &new.description, &new.extra) {

@@ -1,8 +1,8 @@
-//! Conversions that were edited or converted again before they went back.
+//! Tests conversions that were edited or converted again before they are converted back.
 
 use savoir_skill::{Dialect, Source, convert::convert, read};
 
-use super::{CLAUDE, FLOW, reading, text, to, told};
+use super::{CLAUDE, FLOW, convert_text, reading, report_text, text};
 
 #[test]
 fn a_conversion_of_a_conversion_starts_at_the_original() {
@@ -16,7 +16,7 @@ fn a_conversion_of_a_conversion_starts_at_the_original() {
 }
 
 #[test]
-fn a_conversion_that_looks_like_its_original_goes_back_too() {
+fn conversion_that_resembles_its_original_is_restored() {
     let base = "---\nname: x\ndescription: Does x.\nteam: docs\n---\nDo x.\n";
     let codex = text(base, Dialect::AGENTSKILLS, Dialect::CODEX);
     assert_ne!(codex, base);
@@ -37,7 +37,7 @@ fn edits_of_a_conversion_go_into_the_original() {
     );
     let edited = there.replacen("  - tone\n", "  - tone\n  - length\neffort: high\n", 1);
     assert_ne!(edited, there);
-    let conversion = to(&edited, Dialect::CLAUDE_CODE, Dialect::AGENT_FLOW);
+    let conversion = convert_text(&edited, Dialect::CLAUDE_CODE, Dialect::AGENT_FLOW);
     insta::assert_snapshot!(conversion.files[0].text, @r###"
     ---
     name: translate
@@ -66,14 +66,14 @@ fn edits_of_a_conversion_go_into_the_original() {
 
     {{text}}
     "###);
-    insta::assert_snapshot!(told(&conversion), @r###"
+    insta::assert_snapshot!(report_text(&conversion), @r###"
     name: name -> name: kept: the same field
     description: description -> description: kept: the same field
     inputs: inputs -> inputs: moved: edited since the conversion
     knowledge_base: knowledge_base -> knowledge_base: moved: restored as it was before the conversion
     model: model -> model: moved: restored as it was before the conversion
     team: team -> team: kept: the same field
-    effort: effort -> metadata.savoir-keep: moved: Agent Flow Lite has no field for it; its lines are kept so that converting back restores it
+    effort: effort -> metadata.savoir-keep: moved: Agent Flow Lite has no field for it; its lines are stored so that converting back restores it
     body: body -> body: moved: restored as it was before the conversion
     "###);
     let again = text(&conversion.files[0].text, Dialect::AGENT_FLOW, Dialect::CLAUDE_CODE);
@@ -97,7 +97,7 @@ fn edited_metadata_is_merged() {
 }
 
 #[test]
-fn an_edited_conversion_goes_on_with_all_that_it_knows() {
+fn edited_conversion_keeps_the_stash() {
     let there = text(FLOW, Dialect::AGENT_FLOW, Dialect::CLAUDE_CODE);
     let edited = there.replacen("  - tone\n", "", 1);
     let codex = text(&edited, Dialect::CLAUDE_CODE, Dialect::CODEX);

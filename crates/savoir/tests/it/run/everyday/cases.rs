@@ -1,4 +1,4 @@
-//! Skills as people write them: what each prints, and what it leaves in the folder.
+//! Ordinary skills with their expected output and files.
 
 /// A skill with one thing to run.
 #[derive(Clone, Copy, Debug)]

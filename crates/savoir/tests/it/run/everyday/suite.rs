@@ -1,5 +1,5 @@
-//! Runs the everyday skills: in a repository and outside, as this user and as an ordinary one. What has to
-//! be allowed first works after the printed hint was followed once.
+//! Runs the ordinary skills in a repository and outside, as root and as an ordinary user. Skills
+//! that need a permission work after the printed hint is followed once.
 
 use std::{
     fmt::Write as _,
@@ -13,7 +13,7 @@ use std::{
 use savoir_sandbox::find;
 
 use super::{
-    super::{Stage, server::Server},
+    super::{RunTestEnv, server::Server},
     cases::{CASES, Case, Kind},
 };
 use crate::support::Transcript;
@@ -78,9 +78,9 @@ fn suite(place: Place) {
 
 /// Runs a skill, and follows the hint of a failure once; gives how often it ran.
 fn try_out(case: &Case, place: Place, server: &Server) -> Result<usize, String> {
-    let stage = prepare(case, place, server);
-    let first = run(&stage, case, place);
-    if works(&stage, case, &first) {
+    let test_env = prepare(case, place, server);
+    let first = run(&test_env, case, place);
+    if works(&test_env, case, &first) {
         return Ok(1);
     }
     if case.at_first {
@@ -89,52 +89,56 @@ fn try_out(case: &Case, place: Place, server: &Server) -> Result<usize, String> 
     let hint = first.stderr.split("savoir approve ").nth(1).and_then(|rest| rest.lines().next());
     let Some(hint) = hint else { return Err(format!("no hint: {first}")) };
     let words = format!("approve {hint} --yes");
-    let approved = savoir(&stage, &words.split(' ').collect::<Vec<_>>(), place, "");
+    let approved = savoir(&test_env, &words.split(' ').collect::<Vec<_>>(), place, "");
     if approved.code != 0 {
         return Err(format!("the hint does not work: {first}\n{approved}"));
     }
-    let second = run(&stage, case, place);
-    if works(&stage, case, &second) { Ok(2) } else { Err(format!("{first}\n{approved}\n{second}")) }
+    let second = run(&test_env, case, place);
+    if works(&test_env, case, &second) {
+        Ok(2)
+    } else {
+        Err(format!("{first}\n{approved}\n{second}"))
+    }
 }
 
-fn works(stage: &Stage, case: &Case, run: &Transcript) -> bool {
+fn works(test_env: &RunTestEnv, case: &Case, run: &Transcript) -> bool {
     let is_left = |(file, content): (&str, &str)| {
-        let bytes = fs::read(stage.path("work").join(file)).unwrap_or_default();
+        let bytes = fs::read(test_env.path("work").join(file)).unwrap_or_default();
         String::from_utf8_lossy(&bytes).contains(content)
     };
     run.code == 0 && run.stdout.contains(case.prints) && case.leaves.is_none_or(is_left)
 }
 
 /// A folder with a few files, and the skill, approved.
-fn prepare(case: &Case, place: Place, server: &Server) -> Stage {
-    let mut stage = Stage::new();
-    stage.set("ACME_REGION", "north");
-    stage.write("work/notes.txt", "first line\nsecond line\n");
-    stage.write("work/config.json", r#"{"items": [{"name": "first"}, {"name": "second"}]}"#);
-    stage.write("work/data/sales.csv", "item,amount\na,10\nb,20\n");
-    stage.write("work/port.txt", server.port.to_string());
-    stage.write("shared/list.txt", "from elsewhere\n");
-    stage.write("home/.gitconfig", "[user]\n\tname = Ada\n\temail = ada@example.com\n");
-    write_skill(&stage, case);
+fn prepare(case: &Case, place: Place, server: &Server) -> RunTestEnv {
+    let mut test_env = RunTestEnv::new();
+    test_env.set("ACME_REGION", "north");
+    test_env.write("work/notes.txt", "first line\nsecond line\n");
+    test_env.write("work/config.json", r#"{"items": [{"name": "first"}, {"name": "second"}]}"#);
+    test_env.write("work/data/sales.csv", "item,amount\na,10\nb,20\n");
+    test_env.write("work/port.txt", server.port.to_string());
+    test_env.write("shared/list.txt", "from elsewhere\n");
+    test_env.write("home/.gitconfig", "[user]\n\tname = Ada\n\temail = ada@example.com\n");
+    write_skill(&test_env, case);
     if place.in_repository {
-        stage.repository();
-        stage.git(&["add", "-A"]);
-        stage.git(&["commit", "--quiet", "-m", "first commit"]);
+        test_env.repository();
+        test_env.git(&["add", "-A"]);
+        test_env.git(&["commit", "--quiet", "-m", "first commit"]);
     }
     if place.as_nobody {
-        give(&stage.path(""));
+        give(&test_env.path(""));
     }
-    let skill = stage.skill("tools");
-    let approved = savoir(&stage, &["approve", &skill, "--yes"], place, "");
+    let skill = test_env.skill("tools");
+    let approved = savoir(&test_env, &["approve", &skill, "--yes"], place, "");
     assert_eq!(approved.code, 0, "{}: {approved}", case.name);
-    stage
+    test_env
 }
 
-fn write_skill(stage: &Stage, case: &Case) {
+fn write_skill(test_env: &RunTestEnv, case: &Case) {
     let head = "name: tools\ndescription: Does things. Use when asked to do things.\n";
     let text = |fields: &str, body: &str| format!("---\n{head}{fields}---\n\n{body}\n");
     let file =
-        |path: &str, content: &str| drop(stage.write(&format!("skills/tools/{path}"), content));
+        |path: &str, content: &str| drop(test_env.write(&format!("skills/tools/{path}"), content));
     file("references/help.md", "Help text\n");
     file("scripts/helper.py", "def word():\n    return 'from the helper'\n");
     match case.kind {
@@ -147,9 +151,9 @@ fn write_skill(stage: &Stage, case: &Case) {
             file("SKILL.md", &text(fields, "Run the script."));
             file(&format!("scripts/{name}"), case.content);
         }
-        Kind::Command => stage.commands("tools", "", &[("go", "", case.content)]),
+        Kind::Command => test_env.commands("tools", "", &[("go", "", case.content)]),
         Kind::CommandWith(command, path) => {
-            stage.commands("tools", "", &[("go", "", command)]);
+            test_env.commands("tools", "", &[("go", "", command)]);
             file(path, case.content);
         }
         Kind::Gaia(permissions) => {
@@ -158,7 +162,7 @@ fn write_skill(stage: &Stage, case: &Case) {
                  \"\"\"Does it.\"\"\"\n    {}\n",
                 case.content
             );
-            stage.gaia("tools", permissions, "", &python);
+            test_env.gaia("tools", permissions, "", &python);
         }
         Kind::Blocks(fields) => {
             let fields = format!("version: 1.0.0\nruntime:\n  type: markdown-skill\n{fields}");
@@ -174,8 +178,8 @@ fn write_skill(stage: &Stage, case: &Case) {
     }
 }
 
-fn run(stage: &Stage, case: &Case, place: Place) -> Transcript {
-    let skill = stage.skill("tools");
+fn run(test_env: &RunTestEnv, case: &Case, place: Place) -> Transcript {
+    let skill = test_env.skill("tools");
     let target = match case.kind {
         Kind::Script(name) | Kind::Claude(name) => format!("{skill}/scripts/{name}"),
         _ => skill,
@@ -187,11 +191,11 @@ fn run(stage: &Stage, case: &Case, place: Place) -> Transcript {
         _ if case.words.is_empty() => {}
         _ => words.extend([&["--"], case.words].concat()),
     }
-    savoir(stage, &words, place, case.stdin)
+    savoir(test_env, &words, place, case.stdin)
 }
 
-fn savoir(stage: &Stage, words: &[&str], place: Place, stdin: &str) -> Transcript {
-    let mut command = stage.command(words);
+fn savoir(test_env: &RunTestEnv, words: &[&str], place: Place, stdin: &str) -> Transcript {
+    let mut command = test_env.command(words);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     if place.as_nobody {
         command.uid(NOBODY).gid(NOBODY);

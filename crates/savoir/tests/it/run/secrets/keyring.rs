@@ -1,4 +1,4 @@
-//! Secrets in a real keyring.
+//! Tests secrets in a real keyring.
 
 use std::{
     fs,
@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::super::has_program;
-use super::{NAME, Stage, VALUE, needs, seen, store};
+use super::{NAME, RunTestEnv, VALUE, needs, seen, store};
 
 /// A bus that starts nothing by itself, such as another keyring.
 const BUS: &str = r#"<busconfig>
@@ -19,7 +19,7 @@ const BUS: &str = r#"<busconfig>
 </policy>
 </busconfig>"#;
 
-/// A message bus of its own with a keyring that is unlocked.
+/// A separate message bus with an unlocked keyring.
 struct Keyring {
     bus: Child,
     daemon: Child,
@@ -109,48 +109,52 @@ impl Drop for Keyring {
 
 #[test]
 fn values_are_in_the_keyring() {
-    let mut stage = Stage::new();
-    let Some(keyring) = Keyring::start(&stage.path("keyring")) else { return };
-    stage.variables.push(("DBUS_SESSION_BUS_ADDRESS".to_owned(), keyring.address.clone()));
-    stage.probe("needs", &[], &needs());
-    store(&stage, &[]);
-    stage.approve("needs");
-    assert_eq!(seen(&stage, "needs"), VALUE.len());
+    let mut test_env = RunTestEnv::new();
+    let Some(keyring) = Keyring::start(&test_env.path("keyring")) else { return };
+    test_env.variables.push(("DBUS_SESSION_BUS_ADDRESS".to_owned(), keyring.address.clone()));
+    test_env.probe("needs", &[], &needs());
+    store(&test_env, &[]);
+    test_env.approve("needs");
+    assert_eq!(seen(&test_env, "needs"), VALUE.len());
     assert_eq!(keyring.lookup(), VALUE);
-    let file = fs::read_to_string(stage.path(".savoir/data/secrets/secrets.json")).expect("a list");
+    let file =
+        fs::read_to_string(test_env.path(".savoir/data/secrets/secrets.json")).expect("a list");
     assert!(file.contains(NAME) && !file.contains(VALUE), "{file}");
-    let list = stage.savoir(&["secret", "list"]);
+    let list = test_env.savoir(&["secret", "list"]);
     assert!(list.stdout.contains("keyring"), "{list}");
 
     // Somebody removed it there: the refusal says so, and following it helps.
     let mut clear = Command::new("secret-tool");
     clear.args(["clear", "application", "savoir"]);
     clear.env("DBUS_SESSION_BUS_ADDRESS", &keyring.address).status().expect("secret-tool runs");
-    let run = stage.run("needs", &["--param", "code=result = 1"]);
-    run.says(&["the keyring has no value for ACME_WORD", "savoir secret set ACME_WORD"]);
-    store(&stage, &[]);
-    assert_eq!(seen(&stage, "needs"), VALUE.len());
+    let run = test_env.run("needs", &["--param", "code=result = 1"]);
+    run.assert_error_contains(&[
+        "the keyring has no value for ACME_WORD",
+        "savoir secret set ACME_WORD",
+    ]);
+    store(&test_env, &[]);
+    assert_eq!(seen(&test_env, "needs"), VALUE.len());
 
-    let run = stage.savoir(&["secret", "remove", NAME]);
+    let run = test_env.savoir(&["secret", "remove", NAME]);
     assert_eq!((run.code, keyring.lookup().as_str()), (0, ""), "{run}");
 }
 
 #[test]
 fn a_keyring_that_does_not_answer_is_named() {
-    let mut stage = Stage::new();
-    let Some(keyring) = Keyring::start(&stage.path("keyring")) else { return };
+    let mut test_env = RunTestEnv::new();
+    let Some(keyring) = Keyring::start(&test_env.path("keyring")) else { return };
     let address = ("DBUS_SESSION_BUS_ADDRESS".to_owned(), keyring.address.clone());
-    stage.variables.push(address);
-    stage.probe("needs", &[], &needs());
-    store(&stage, &[]);
-    stage.approve("needs");
+    test_env.variables.push(address);
+    test_env.probe("needs", &[], &needs());
+    store(&test_env, &[]);
+    test_env.approve("needs");
     drop(keyring);
-    let run = stage.run("needs", &["--param", "code=result = 1"]);
-    run.says(&["no keyring answers", "savoir secret set ACME_WORD"]);
-    let run = stage.savoir(&["secret", "remove", NAME]);
+    let run = test_env.run("needs", &["--param", "code=result = 1"]);
+    run.assert_error_contains(&["no keyring answers", "savoir secret set ACME_WORD"]);
+    let run = test_env.savoir(&["secret", "remove", NAME]);
     assert!(run.code == 2 && run.stderr.contains("unlock the keyring"), "{run}");
     // Stored again, it is in the file.
-    store(&stage, &[]);
-    assert_eq!(seen(&stage, "needs"), VALUE.len());
-    assert!(stage.savoir(&["secret", "list"]).stdout.contains(" file "));
+    store(&test_env, &[]);
+    assert_eq!(seen(&test_env, "needs"), VALUE.len());
+    assert!(test_env.savoir(&["secret", "list"]).stdout.contains(" file "));
 }

@@ -1,0 +1,62 @@
+//! Checks which skills are disabled in agents and in Savoir itself.
+
+use std::path::{Path, PathBuf};
+
+use savoir_engine::Home;
+use savoir_package::{Agent, ledger::LedgerEntry};
+
+use super::{DisableSetting, DisabledInSavoir, switch::DisableRules};
+use crate::{error::CommandError, installed::Installed};
+
+/// The disabled skills of some agents and of Savoir.
+#[derive(Debug)]
+pub(crate) struct DisabledSkills {
+    agents: Vec<(&'static Agent, DisableRules)>,
+    own: DisabledInSavoir,
+    project: Option<PathBuf>,
+}
+
+impl DisabledSkills {
+    /// Reads the settings of these agents.
+    pub(crate) fn read(
+        agents: &[&'static Agent],
+        installed: &Installed,
+        home: &Home,
+    ) -> Result<Self, CommandError> {
+        let project = installed.project();
+        let root = project.unwrap_or(Path::new("."));
+        let rules = |agent: &&'static Agent| {
+            Some((*agent, DisableSetting::of(agent)?.rules(installed.home(), root)))
+        };
+        Ok(Self {
+            agents: agents.iter().filter_map(rules).collect(),
+            own: DisabledInSavoir::read(home)?,
+            project: project.map(Path::to_owned),
+        })
+    }
+
+    /// The agents that have disabled a skill in these folders.
+    pub(crate) fn agents<'a>(
+        &'a self,
+        name: &'a str,
+        folders: &'a [PathBuf],
+    ) -> impl Iterator<Item = &'static Agent> + 'a {
+        let off = self.agents.iter().filter(|(_, rules)| rules.has(name, folders.iter().cloned()));
+        off.map(|(agent, _)| *agent)
+    }
+
+    /// Whether the skill is disabled in Savoir.
+    pub(crate) fn is_own(&self, name: &str) -> bool {
+        self.own.has(name, self.project.as_deref())
+    }
+
+    /// Whether Savoir offers a skill to models. If agents are given, one of them must see it.
+    pub(crate) fn offers(&self, wanted: &[&'static Agent], entry: &LedgerEntry) -> bool {
+        let folders = [entry.path().to_owned()];
+        let is_off = |agent: &Agent| self.agents(entry.name(), &folders).any(|off| off == agent);
+        let seen = entry.agents();
+        !self.is_own(entry.name())
+            && (wanted.is_empty()
+                || wanted.iter().any(|agent| seen.contains(agent) && !is_off(agent)))
+    }
+}

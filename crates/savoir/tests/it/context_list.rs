@@ -1,0 +1,231 @@
+//! Tests `savoir context`: which skills a model sees.
+
+use std::fs;
+
+use crate::support::{Sandbox, Transcript};
+
+/// A machine with skills for two agents.
+fn test_env(skills: &[(&str, &str)]) -> Sandbox {
+    let sandbox = Sandbox::new();
+    for folder in ["home", "project/.git"] {
+        fs::create_dir_all(sandbox.path(folder)).expect("a folder");
+    }
+    for (place, head) in skills {
+        let name = place.rsplit('/').next().expect("a name");
+        let text = format!("---\nname: {name}\n{head}\n---\nDo it.\n");
+        sandbox.write(&format!("project/{place}/SKILL.md"), text);
+    }
+    sandbox
+}
+
+fn run(sandbox: &Sandbox, args: &[&str]) -> Transcript {
+    sandbox.run_as("home", "project", args)
+}
+
+const SKILLS: [(&str, &str); 4] = [
+    (".claude/skills/report", "description: Writes the report.\nwhen_to_use: On Fridays."),
+    (".claude/skills/mail", "description: Sends mail."),
+    (".claude/skills/deploy", "description: Deploys.\ndisable-model-invocation: true"),
+    (".agents/skills/pdf", "description: Reads PDF files."),
+];
+
+#[test]
+fn a_preamble_has_a_line_for_each_skill() {
+    let sandbox = test_env(&SKILLS);
+    let all = run(&sandbox, &["preamble", "--pin", "report"]);
+    assert_eq!(all.code, 0, "{all}");
+    assert_eq!(
+        all.stdout,
+        "- report: Writes the report. — When to use: On Fridays.\n\
+         - mail: Sends mail.\n- pdf: Reads PDF files.\n"
+    );
+    let one = run(&sandbox, &["preamble", "--agent", "codex"]);
+    assert_eq!(one.stdout, "- pdf: Reads PDF files.\n", "{one}");
+}
+
+#[test]
+fn recently_used_skills_come_first() {
+    let sandbox = test_env(&SKILLS);
+    let used = r#"{"format":1,"skills":{"pdf":{"last":1700000000,"times":1},"gone":{"last":1700000009,"times":1}}}"#;
+    sandbox.write("home/.local/share/savoir/skills/usage.json", used);
+    let told = run(&sandbox, &["preamble", "--json"]).json();
+    let names: Vec<_> = told["shown"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
+    assert_eq!(names, ["pdf", "mail", "report"], "{told}");
+}
+
+#[test]
+fn cut_skills_are_listed_in_json() {
+    let skills: Vec<(String, String)> = (0..30)
+        .map(|n| {
+            (format!(".claude/skills/s{n:02}"), format!("description: {}", "word ".repeat(40)))
+        })
+        .collect();
+    let skills: Vec<(&str, &str)> =
+        skills.iter().map(|(place, head)| (place.as_str(), head.as_str())).collect();
+    let sandbox = test_env(&skills);
+    let told = run(&sandbox, &["preamble", "--budget", "200", "--pin", "s29", "--json"]).json();
+    assert_eq!(told["shown"][0]["name"], "s29");
+    assert!(told["tokens"].as_u64().unwrap() <= 200, "{told}");
+    let (shown, left) = (told["shown"].as_array().unwrap(), told["left_out"].as_array().unwrap());
+    assert_eq!(shown.len() + left.len(), 30);
+    assert!(!left.is_empty() && shown.iter().all(|one| one["truncated"] == true), "{told}");
+}
+
+#[test]
+fn simulation_lists_hidden_skills() {
+    let sandbox = test_env(&SKILLS);
+    let shown = run(&sandbox, &["simulate", "--agent", "claude-code"]);
+    assert_eq!(shown.code, 0, "{shown}");
+    assert!(shown.stdout.contains("2 of 3 skills are visible"), "{shown}");
+    let seen = |args: &[&str]| {
+        let all = [&["simulate", "--agent", "claude-code", "--json"], args].concat();
+        let run = run(&sandbox, &all);
+        (run.code, run.json())
+    };
+    let (code, told) = seen(&[]);
+    assert_eq!((code, &told["budget"]), (0, &serde_json::json!(2000)));
+    assert!(told["rules"][0]["source"].is_string(), "{told}");
+    assert_eq!(seen(&["--check", "report", "mail"]).0, 0);
+    assert_eq!(seen(&["--check", "report", "deploy"]).0, 1);
+    assert_eq!(seen(&["--check", "nobody"]).0, 1);
+    assert_eq!(seen(&["--check"]).0, 1, "one of all is hidden");
+    let wrong = run(&sandbox, &["simulate", "--agent", "nobody"]);
+    assert_eq!(wrong.code, 2, "{wrong}");
+    assert!(wrong.stderr.contains("claude-code, codex"), "{wrong}");
+}
+
+/// What a simulation says of each skill: whether it is seen, and its line or why not.
+fn visible_skills(sandbox: &Sandbox, agent: &str) -> Vec<(String, bool, String)> {
+    let told = run(sandbox, &["simulate", "--agent", agent, "--json"]).json();
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let one = |sight: &serde_json::Value| {
+        let seen = sight["visible"] == true;
+        (text(&sight["name"]), seen, text(&sight[if seen { "line" } else { "why" }]))
+    };
+    told["skills"].as_array().expect("skills").iter().map(one).collect()
+}
+
+fn visibility_of<'a>(sights: &'a [(String, bool, String)], name: &str) -> (bool, &'a str) {
+    let (_, seen, text) = sights.iter().find(|(own, ..)| own == name).expect(name);
+    (*seen, text)
+}
+
+#[test]
+fn a_simulation_reads_skills_as_its_host_does() {
+    let sandbox = test_env(&[]);
+    let write = |name: &str, text: &str| {
+        for folder in [".claude/skills", ".agents/skills"] {
+            sandbox.write(&format!("project/{folder}/{name}/SKILL.md"), text);
+        }
+    };
+    write("nameless", "---\ndescription: Has no name.\n---\nDo it.\n");
+    write(
+        "odd",
+        "---\nname: Odd Name\ndescription: Is odd.\nversion: 1.0\ncolour: red\n---\nDo.\n",
+    );
+    write("text-meta", "---\nname: text-meta\ndescription: Reads.\nmetadata: hello\n---\nDo.\n");
+    write("bare", "---\nname: bare\n---\n# Bare\n\nPlaces bets\nfor you.\n\nMore.\n");
+    write("prose", "Only prose.\n");
+    write("colon", "---\nname: colon\ndescription: Do this: that\n---\nDo.\n");
+    write("garbage", "---\nname: [\n  }\n---\nDo.\n");
+
+    let claude = visible_skills(&sandbox, "claude-code");
+    assert_eq!(visibility_of(&claude, "nameless"), (true, "- nameless: Has no name."));
+    assert_eq!(visibility_of(&claude, "odd"), (true, "- odd: Is odd."), "the folder wins");
+    assert_eq!(visibility_of(&claude, "text-meta"), (true, "- text-meta: Reads."));
+    assert_eq!(visibility_of(&claude, "bare"), (true, "- bare: Places bets for you."));
+    assert_eq!(visibility_of(&claude, "prose"), (true, "- prose: Only prose."));
+    for name in ["colon", "garbage"] {
+        let (seen, why) = visibility_of(&claude, name);
+        assert!(!seen && why.contains("YAML") && why.contains("savoir check"), "{name}: {why}");
+    }
+
+    let codex = visible_skills(&sandbox, "codex");
+    let line = |name: &str| visibility_of(&codex, name).1.split(" (file: ").next().unwrap();
+    assert_eq!(line("nameless"), "- nameless: Has no name.");
+    assert_eq!(line("Odd Name"), "- Odd Name: Is odd.");
+    assert_eq!(line("text-meta"), "- text-meta: Reads.");
+    assert_eq!(line("colon"), "- colon: Do this: that", "it repairs");
+    for name in ["bare", "prose"] {
+        let (seen, why) = visibility_of(&codex, name);
+        assert!(!seen && why.contains("description"), "{name}: {why}");
+    }
+    assert!(!visibility_of(&codex, "garbage").0);
+    let found = run(&sandbox, &["simulate", "--agent", "codex", "--check", "odd", "Odd Name"]);
+    assert_eq!(found.code, 0, "by its folder and by its name: {found}");
+}
+
+#[test]
+fn codex_has_its_own_rules() {
+    let long = format!("description: {}", "x".repeat(1100));
+    let sandbox = test_env(&[
+        (".agents/skills/hidden", "description: Hides."),
+        (".agents/skills/flagged", "description: Flagged.\ndisable-model-invocation: true"),
+        (".agents/skills/claude-hidden", "description: Both.\ndisable-model-invocation: true"),
+        (".agents/skills/twice", "description: Here."),
+        (".agents/skills/long", &long),
+        (".claude/skills/twice", "description: Here."),
+    ]);
+    let quiet = "policy:\n  allow_implicit_invocation: false\n";
+    for name in ["hidden", "claude-hidden"] {
+        sandbox.write(&format!("project/.agents/skills/{name}/agents/openai.yaml"), quiet);
+    }
+    sandbox.write("project/.claude/skills/twice/agents/openai.yaml", quiet);
+    for place in ["home/.agents/skills", "home/.claude/skills"] {
+        let text = "---\nname: twice\ndescription: There.\n---\nDo.\n";
+        sandbox.write(&format!("{place}/twice/SKILL.md"), text);
+    }
+    let codex = visible_skills(&sandbox, "codex");
+    assert!(visibility_of(&codex, "flagged").0, "Codex does not read the field of Claude Code");
+    for name in ["hidden", "claude-hidden"] {
+        assert!(!visibility_of(&codex, name).0, "{name}");
+    }
+    let twins = codex.iter().filter(|(name, seen, _)| name == "twice" && *seen).count();
+    assert_eq!(twins, 2, "{codex:?}");
+    let (seen, line) = visibility_of(&codex, "long");
+    // The path of the file may have the letter, too.
+    let text = line.split(" (file: ").next().unwrap_or_default();
+    assert!(seen && text.matches('x').count() == 1024, "{line}");
+
+    let claude = visible_skills(&sandbox, "claude-code");
+    let twins: Vec<_> = claude.iter().filter(|(name, ..)| name == "twice").collect();
+    assert_eq!(twins.iter().filter(|(_, seen, _)| *seen).count(), 1, "{twins:?}");
+}
+
+#[test]
+fn a_preamble_never_has_more_than_its_budget() {
+    let sandbox = test_env(&SKILLS);
+    for budget in [0, 1, 12, 13, 20] {
+        let words = budget.to_string();
+        let told = run(&sandbox, &["preamble", "--budget", &words, "--json"]).json();
+        assert!(told["tokens"].as_u64().unwrap() <= budget, "{told}");
+        let count = |list: &str| told[list].as_array().unwrap().len();
+        assert_eq!(count("shown") + count("left_out"), 3, "{told}");
+    }
+    assert_eq!(run(&sandbox, &["preamble", "--budget", "0"]).stdout, "");
+}
+
+#[test]
+fn invalid_skills_are_reported() {
+    let sandbox = test_env(&[
+        (".claude/skills/short", "description: Has a short version.\nversion: 1.0"),
+        (".claude/skills/texts", "description: Has other data.\nversion: 1.0.0\nmetadata: hello"),
+        (".claude/skills/tools", "description: Locks.\nversion: 1.0\nallowed-tools: {a: b}"),
+        (".claude/skills/garbage", "description: [\n  }"),
+        (".claude/skills/quiet", "description: Quiet.\ndisable-model-invocation: true"),
+    ]);
+    let told = run(&sandbox, &["preamble", "--json"]).json();
+    let names = |list: &str| -> Vec<String> {
+        let all = told[list].as_array().unwrap().iter();
+        all.map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names("shown"), ["short", "texts"], "{told}");
+    assert_eq!(told["shown"][0]["line"], "- short: Has a short version.");
+    assert_eq!(names("unusable"), ["garbage", "tools"], "{told}");
+    for one in told["unusable"].as_array().unwrap() {
+        assert!(one["reason"].as_str().unwrap().len() > 10, "{one}");
+    }
+    let shown = run(&sandbox, &["preamble"]);
+    assert!(shown.stderr.contains("garbage") && shown.stderr.contains("tools"), "{shown}");
+    assert!(!shown.stdout.contains("garbage"), "{shown}");
+}
