@@ -1,47 +1,47 @@
-//! Bounds of the engine, each with its reason.
+//! Numeric limits of the engine, each with its reason.
 
 use std::time::Duration;
 
 /// The range of gibb.eri.sh.
-pub const MIN_SECONDS: u32 = 1;
+pub const MIN_TOOL_SECONDS: u32 = 1;
 /// The range of gibb.eri.sh.
-pub const MAX_SECONDS: u32 = 300;
+pub const MAX_TOOL_SECONDS: u32 = 300;
 
-/// Files that were put aside of which a person reads.
-pub const MAX_TOLD: usize = 20;
+/// Moved files that are listed for the user.
+pub const MAX_REPORTED_FILES: usize = 20;
 
-/// Seconds that a person may give a run.
-pub const MAX_GIVEN_SECONDS: u32 = 86_400;
+/// Maximum time limit that the user may set.
+pub const MAX_USER_SECONDS: u32 = 86_400;
 
 /// Files that a pattern may stand for; each one is a mount.
-pub const EXPANDED_FILES: usize = 1024;
+pub const MAX_EXPANDED_FILES: usize = 1024;
 
 /// Files of a skill that can be approved: a person cannot judge more, and hashing takes time.
-pub const SKILL_FILES: usize = 20_000;
+pub const MAX_SKILL_FILES: usize = 20_000;
 
 /// Bytes of a skill that can be approved.
-pub const SKILL_BYTES: u64 = 256 << 20;
+pub const MAX_SKILL_BYTES: u64 = 256 << 20;
 
-/// How deep the folders of a skill may be.
-pub const SKILL_DEPTH: usize = 32;
+/// Maximum depth of the folders of a skill.
+pub const MAX_SKILL_DEPTH: usize = 32;
 
 /// Files of a skill that an approval names one by one.
-pub const NAMED_FILES: usize = 200;
+pub const MAX_NAMED_FILES: usize = 200;
 
 /// Secrets below this length are not looked for in texts: too much else looks like them.
-pub const SECRET_BYTES: usize = 6;
+pub const MIN_MASKED_SECRET_BYTES: usize = 6;
 
 /// Files of a skill without tools that are looked at as scripts.
-pub const SCRIPTS: usize = 256;
+pub const MAX_SCRIPTS: usize = 256;
 
 /// Bytes of an uploaded document, as Agent Flow Lite has it.
-pub const DOCUMENT_BYTES: usize = 5 << 20;
+pub const MAX_DOCUMENT_BYTES: usize = 5 << 20;
 
 /// Bytes of the name of a document: what most file systems take.
-pub const DOCUMENT_NAME: usize = 255;
+pub const MAX_DOCUMENT_NAME_BYTES: usize = 255;
 
 /// Bytes of text that a document may come to; a book has one or two mebibytes.
-pub const DOCUMENT_TEXT: usize = 20 << 20;
+pub const MAX_DOCUMENT_TEXT_BYTES: usize = 20 << 20;
 
 /// Tokens of a chunk, as Agent Flow Lite has it.
 pub const CHUNK_TOKENS: usize = 512;
@@ -50,63 +50,64 @@ pub const CHUNK_TOKENS: usize = 512;
 pub const CHUNK_OVERLAP: usize = 50;
 
 /// Files in a Word document: one with a thousand pictures has about as many.
-pub const DOCX_FILES: usize = 10_000;
+pub const MAX_DOCX_FILES: usize = 10_000;
 
 /// Bytes of the text of a Word document, unpacked: its marks take ten times the room of its words.
-pub const DOCX_UNPACKED: u64 = 64 << 20;
+pub const MAX_DOCX_UNPACKED_BYTES: u64 = 64 << 20;
 
-/// How often packed bytes may be repeated by unpacking them. Real documents reach 50, a bomb 1000.
-pub const DOCX_RATIO: u64 = 200;
+/// Maximum compression ratio. Real documents reach 50, a zip bomb 1000.
+pub const MAX_DOCX_RATIO: u64 = 200;
 
 /// Bytes of memory of the program that reads a PDF: a hundred times the largest that is taken.
-pub const PDF_MEMORY: u64 = 512 << 20;
+pub const MAX_PDF_MEMORY_BYTES: u64 = 512 << 20;
 
 /// Time of the program that reads a PDF, for each of the two ways to read it.
-pub const PDF_TIME: Duration = Duration::from_mins(1);
+pub const PDF_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Threads of the program that reads a PDF: one, and those of its runtime.
-pub const PDF_THREADS: u64 = 64;
+pub const MAX_PDF_THREADS: u64 = 64;
 
 /// Documents of one person that may wait to be read; a worker reads as many in some minutes.
-pub const DOCUMENTS_WAITING: u64 = 1000;
+pub const MAX_WAITING_DOCUMENTS: u64 = 1000;
 
-/// How long a worker owns a task without saying anything.
+/// Time for which a worker owns a task without a heartbeat.
 pub const TASK_LEASE: Duration = Duration::from_mins(1);
 
-/// How often a worker says something: four times before another takes over.
-pub const TASK_BEAT: Duration = Duration::from_secs(15);
+/// Interval of heartbeats: four before another worker takes over.
+pub const TASK_HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// How often a document is tried whose worker dies.
-pub const TASK_ATTEMPTS: u32 = 3;
+/// Attempts for a document whose worker dies.
+pub const MAX_TASK_ATTEMPTS: u32 = 3;
 
-/// How long an ended task can be asked about, as Agent Flow Lite has it.
-pub const TASK_KEPT: Duration = Duration::from_mins(30);
+/// Time for which an ended task is stored, as in Agent Flow Lite.
+pub const TASK_RETENTION: Duration = Duration::from_mins(30);
 
 /// How long a run of a workflow can be looked at and resumed since it last got on. Each keeps up to
 /// two mebibytes of outputs.
-pub const EXECUTION_KEPT: Duration = Duration::from_hours(30 * 24);
+pub const EXECUTION_RETENTION: Duration = Duration::from_hours(30 * 24);
 
-/// How soon a worker looks again for tasks of other processes, at first and at most.
-pub const TASK_POLL: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(15));
+/// Minimum and maximum interval at which a worker looks for tasks of other processes.
+pub const TASK_POLL_INTERVALS: (Duration, Duration) =
+    (Duration::from_secs(1), Duration::from_secs(15));
 
 /// Chunks that are embedded at once: what providers take, and little enough to see progress.
-pub const EMBEDDED_AT_ONCE: usize = 32;
+pub const EMBEDDING_BATCH: usize = 32;
 
-/// How often an embedder is asked for the same chunks: it may be busy for a moment.
-pub const EMBED_ATTEMPTS: u32 = 3;
+/// Attempts to embed the same chunks: an embedder may be busy for a moment.
+pub const MAX_EMBED_ATTEMPTS: u32 = 3;
 
 /// Before an embedder is asked for the second time; then four times as long.
 pub const EMBED_PAUSE: Duration = Duration::from_secs(1);
 
 /// Characters that a knowledge base is searched for.
-pub const QUERY_CHARS: usize = 500;
+pub const MAX_QUERY_CHARS: usize = 500;
 
 /// Passages that are found.
-pub const PASSAGES: u32 = 5;
+pub const DEFAULT_PASSAGES: u32 = 5;
 
 /// Tokens that a model is taken to hold. Providers do not tell; all of today hold as much.
 pub const CONTEXT_TOKENS: usize = 8192;
 
 /// Passages of each list that are looked at for each that is wanted: what is twelfth in both may
 /// be third of all.
-pub const CANDIDATES: u32 = 4;
+pub const CANDIDATES_PER_PASSAGE: u32 = 4;

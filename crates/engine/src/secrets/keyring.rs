@@ -1,5 +1,5 @@
-//! The keyring of the system, as the Secret Service of a desktop gives it: GNOME Keyring,
-//! `KWallet`, `KeePassXC`.
+//! Stores secrets in the keyring of the system, through the Secret Service of a desktop: GNOME
+//! Keyring, `KWallet`, `KeePassXC`.
 //!
 //! It may wait for a person who unlocks it, and it may be stuck. So it is asked by a thread of its
 //! own, which is left behind when it takes too long.
@@ -12,21 +12,21 @@ use secret_service::{
 };
 use thiserror::Error;
 
-/// How long a keyring may take to answer at all.
+/// Timeout for any answer of the keyring.
 const ANSWER: Duration = Duration::from_secs(5);
-/// How long a person may take to unlock it.
+/// Timeout for the user to unlock the keyring.
 const UNLOCK: Duration = Duration::from_mins(1);
 
 /// Why a value is neither stored in the keyring nor found there.
 #[derive(Clone, Debug, Error)]
 pub enum KeyringError {
-    /// There is none, or it has no place for new values yet.
+    /// There is no keyring, or it has no collection for new values yet.
     #[error("no keyring answers")]
     Absent,
     /// Nobody unlocked it.
     #[error("the keyring is locked")]
     Locked,
-    /// It has no such value any more.
+    /// The value was removed from the keyring.
     #[error("the keyring has no value for {0}")]
     Gone(String),
     /// Something else.

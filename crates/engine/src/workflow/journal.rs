@@ -20,7 +20,7 @@ pub trait Journal: fmt::Debug + Send + Sync {
     ) -> BoxFuture<'a, Result<(), JournalError>>;
 
     /// Renews the lease, and returns when another worker has taken the run. Polled while nodes run.
-    fn taken(&self) -> BoxFuture<'_, ()> {
+    fn lease_lost(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::pending())
     }
 }
@@ -30,7 +30,7 @@ pub trait Journal: fmt::Debug + Send + Sync {
 pub enum JournalError {
     /// Another worker has the run now.
     #[error("another worker has the run now")]
-    Taken,
+    TakenOver,
     /// The checkpoint cannot be written.
     #[error("{0}")]
     Failed(String),
@@ -76,13 +76,13 @@ impl Journal for StoreJournal {
             let workflows = self.database.workflows();
             match workflows.save(&self.execution, &self.worker, status, checkpoint).await {
                 Ok(true) => Ok(()),
-                Ok(false) => Err(JournalError::Taken),
+                Ok(false) => Err(JournalError::TakenOver),
                 Err(error) => Err(JournalError::Failed(error.to_string())),
             }
         })
     }
 
-    fn taken(&self) -> BoxFuture<'_, ()> {
+    fn lease_lost(&self) -> BoxFuture<'_, ()> {
         let renew = move || async move {
             self.database.workflows().renew(&self.execution, &self.worker, self.lease).await
         };

@@ -254,7 +254,7 @@ fn a_damaged_store_stops_everything_and_is_kept() {
         let run = sandbox.run(args);
         assert_eq!(run.code, 2, "{run}");
         assert!(run.stderr.contains("approvals.json is damaged"), "{run}");
-        assert!(run.stderr.contains("hint: mend it, or move it away"), "{run}");
+        assert!(run.stderr.contains("hint: fix it, or move it away"), "{run}");
     }
     assert_eq!(fs::read_to_string(file).expect("the file"), "{ not json");
 }
