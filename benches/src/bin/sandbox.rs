@@ -14,7 +14,7 @@ use std::{
 };
 
 use savoir_sandbox::{
-    End, HostGrant, Methods, Network, PathGrant, Policy, Sandbox, Variable, Watch,
+    HostGrant, Methods, Network, PathGrant, Policy, ProcessEnd, Sandbox, Variable, Watch,
 };
 
 const TRUE: &str = "/bin/true";
@@ -34,9 +34,9 @@ fn main() {
     let watched = Sandbox::new(policy(Network::None, Watch::On)).unwrap();
     let mut rows = vec![
         Row::new("plain process", Box::new(|| spawn(&mut Command::new(TRUE)))),
-        Row::new("sandbox", Box::new(move || cage(&sandbox))),
-        Row::new("sandbox with proxy", Box::new(move || cage(&with_proxy))),
-        Row::new("sandbox, files watched", Box::new(move || cage(&watched))),
+        Row::new("sandbox", Box::new(move || run_once(&sandbox))),
+        Row::new("sandbox with proxy", Box::new(move || run_once(&with_proxy))),
+        Row::new("sandbox, files watched", Box::new(move || run_once(&watched))),
     ];
     if Command::new("bwrap").arg("--version").output().is_ok() {
         let closure = Sandbox::new(policy(Network::None, Watch::Off)).unwrap();
@@ -100,10 +100,10 @@ fn policy(network: Network, watch: Watch) -> Policy {
     policy
 }
 
-fn cage(sandbox: &Sandbox) {
+fn run_once(sandbox: &Sandbox) {
     let process = sandbox.start(Path::new(TRUE), &[]).unwrap();
-    let outcome = process.drive(&[], |_, _| {});
-    assert_eq!(outcome.end, End::Exited(0));
+    let outcome = process.communicate(&[], |_, _| {});
+    assert_eq!(outcome.end, ProcessEnd::Exited(0));
 }
 
 fn spawn(command: &mut Command) {
@@ -117,13 +117,13 @@ fn bubblewrap(sandbox: &Sandbox) -> Command {
     command.args(["--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc"]);
     command.args(["--unshare-uts", "--unshare-cgroup", "--die-with-parent", "--new-session"]);
     command.args(["--clearenv", "--setenv", "PATH", "/usr/bin:/bin", "--cap-drop", "ALL"]);
-    for (path, _) in sandbox.closure().folders() {
+    for (path, _) in sandbox.program_files().folders() {
         command.arg("--ro-bind").arg(path).arg(path);
     }
-    for (path, _) in sandbox.closure().files() {
+    for (path, _) in sandbox.program_files().files() {
         command.arg("--ro-bind").arg(path).arg(path);
     }
-    for (link, target) in sandbox.closure().links() {
+    for (link, target) in sandbox.program_files().links() {
         command.arg("--symlink").arg(target).arg(link);
     }
     for device in ["null", "zero", "full", "random", "urandom"] {

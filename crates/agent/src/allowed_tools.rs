@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_skill_replaces_the_list_and_one_without_clears_it() {
+    fn next_skill_replaces_the_list_and_skill_without_list_clears_it() {
         let allowed_tools = AllowedTools::default();
         let (read, write) = (tool("read_file", Origin::Host), tool("write_file", Origin::Host));
         let may = |tool| check(&allowed_tools, &allowed_tools.snapshot(), tool).is_ok();
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_doubt_of_one_list_does_not_hide_the_refusal_of_another() {
+    fn doubt_of_one_list_does_not_hide_refusal_of_another() {
         let run = tool("run_command", Origin::Host);
         let arguments = json!({"command": "find . -delete"});
         let arguments = arguments.as_object().unwrap();
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_skill_names_its_own_tools_by_their_short_names_and_no_others() {
+    fn short_names_match_only_own_tools() {
         let own = Origin::Skill { skill: "git".into(), tool: "status".into() };
         let other = Origin::Skill { skill: "evil".into(), tool: "status".into() };
         let allowed_tools = AllowedTools::of("git", list("status"));
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_at_once_are_held_to_both_moments() {
+    fn parallel_calls_are_checked_against_both_lists() {
         let allowed_tools = AllowedTools::of("reader", list("Read"));
         let write = tool("write_file", Origin::Host);
         let before = allowed_tools.snapshot();

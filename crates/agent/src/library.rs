@@ -1,7 +1,7 @@
-//! The `Library` trait: lists, opens and saves skills for an agent.
+//! Defines the `Library` trait, which lists, opens and saves skills for an agent.
 
 mod folders;
-mod served;
+mod prepare;
 
 use std::{fmt, sync::Arc};
 
@@ -11,9 +11,9 @@ use thiserror::Error;
 
 pub use self::{
     folders::Folders,
-    served::{Served, guard, serve},
+    prepare::{PreparedSkill, apply_access_fields, prepare_skill},
 };
-use crate::disclosure::{Candidate, Unusable};
+use crate::disclosure::{Candidate, UnusableSkill};
 use savoir_lint::words::nearest;
 
 /// Maximum size of a file of a skill that a model may read.
@@ -25,7 +25,7 @@ pub trait Library: fmt::Debug + Send + Sync {
     fn skills(&self) -> BoxFuture<'_, Result<Arc<[Candidate]>, LibraryError>>;
 
     /// Skills that exist but cannot be used, and why.
-    fn unusable(&self) -> BoxFuture<'_, Result<Vec<Unusable>, LibraryError>> {
+    fn unusable(&self) -> BoxFuture<'_, Result<Vec<UnusableSkill>, LibraryError>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 
@@ -154,7 +154,7 @@ pub enum LibraryError {
     /// A draft has errors, so it is not stored.
     #[error("the skill is not kept: {reason}")]
     Draft {
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// The library itself failed.

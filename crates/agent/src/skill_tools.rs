@@ -226,7 +226,7 @@ impl SkillTools {
             environment.record_rejected(&plan, &loaded_skill, "refused", error)
         })?;
         // Dropping this future stops the run; other calls wait until it has ended.
-        let _guard = plan.guard();
+        let _guard = plan.cancel_on_drop();
         let work = move || {
             let finished = environment.session(&loaded_skill).run(plan, decision, &mut |_| {});
             let left =
@@ -252,7 +252,7 @@ impl SkillTools {
 impl SkillToolEnvironment {
     /// A copy whose runs happen in a new empty folder, which is deleted with the returned value.
     fn in_workspace(&self, workspaces: &Workspaces) -> Result<(Self, TempDir), RunError> {
-        let folder = workspaces.begin().map_err(|error| {
+        let folder = workspaces.create().map_err(|error| {
             let message = format!("there is no folder in which the tool can run: {error}");
             RunError::failed("no-folder", message)
         })?;
@@ -339,8 +339,8 @@ fn rejection_error(question: &ApprovalQuestion, consent: Consent) -> RunError {
     }
     let reasons = question.reasons.join("; ");
     let (code, why) = match consent {
-        Consent::Unanswered => ("declined", "nobody answered"),
-        _ => ("approval-needed", "nobody can be asked"),
+        Consent::Unanswered => ("declined", "the question was not answered"),
+        _ => ("approval-needed", "no user can be asked"),
     };
     let message = format!("`{skill}` needs a person's approval, and {why}: {reasons}");
     let path = shell_word(&question.request.path.display().to_string());
@@ -423,7 +423,7 @@ fn store_left_files(
     finished: &Result<FinishedRun, RunError>,
 ) -> LeftFiles {
     let Ok(finished) = finished else { return Ok(Vec::new()) };
-    workspaces.keep(folder, &finished.record.id).map_err(|error| {
+    workspaces.store(folder, &finished.record.id).map_err(|error| {
         tracing::warn!(%error, "what a tool left is not kept");
         error.to_string()
     })
@@ -439,11 +439,11 @@ fn answer(finished: &FinishedRun, left: &LeftFiles) -> ToolAnswer {
             data["run"] = json!(finished.record.id);
             data["files"] = json!(left.iter().take(MAX_NAMED).collect::<Vec<_>>());
         }
-        Err(why) => data["files_lost"] = json!(format!("the files that it left are gone: {why}")),
+        Err(why) => data["files_lost"] = json!(format!("its remaining files were lost: {why}")),
     }
-    if !finished.outcome.put_aside.is_empty() {
-        let told = finished.outcome.put_aside.iter().map(ToString::to_string);
-        data["put_aside"] = json!(told.take(MAX_NAMED).collect::<Vec<_>>());
+    if !finished.outcome.moved_files.is_empty() {
+        let moved = finished.outcome.moved_files.iter().map(ToString::to_string);
+        data["put_aside"] = json!(moved.take(MAX_NAMED).collect::<Vec<_>>());
     }
     let failure = (!envelope.success).then(|| "tool-failed".to_owned());
     ToolAnswer { failure, ..ToolAnswer::data(data) }
@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptions_hide_nothing() {
+    fn invisible_characters_in_descriptions_are_escaped() {
         let schema = json!({
             "type": "object",
             "properties": {"a": {"type": "string", "description": "x\u{200b}\ny", "enum": ["\u{202e}"]}},
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_must_run_alone_is_alone_among_all_that_share_a_queue() {
+    async fn atomic_runs_are_exclusive_within_a_queue() {
         let folder = tempfile::tempdir().unwrap();
         let queue = Queue::with_slots(8);
         let one = tools(folder.path()).with_queue(queue.clone());

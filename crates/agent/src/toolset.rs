@@ -1,4 +1,4 @@
-//! The `Toolset` trait: tools that a model can call, and their answers.
+//! Defines the `Toolset` trait: tools that a model can call, and their answers.
 
 use std::fmt;
 
@@ -43,7 +43,7 @@ pub struct ToolSpec {
 /// Whose a tool is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// The machinery of skills, which no list takes away.
+    /// A built-in tool, which no allow-list can remove.
     Builtin,
     /// The host.
     Host,
@@ -86,7 +86,7 @@ impl ToolSpec {
     }
 }
 
-/// What a model reads after a call.
+/// The answer of a tool call for the model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolAnswer {
     /// The text.

@@ -27,7 +27,7 @@ pub use self::{
     conversation::Conversation,
     limits::{Limit, TurnLimits},
 };
-use self::{limits::TurnMeter, offer::Offer};
+use self::{limits::TurnMeter, offer::ToolOffer};
 use super::{
     allowed_tools::{AllowListSnapshot, AllowedTools},
     builtin_tools::BuiltinTools,
@@ -73,7 +73,7 @@ pub enum Forks {
 
 /// How a turn ended.
 #[derive(Debug)]
-pub enum Ended {
+pub enum TurnEnd {
     /// The model finished its answer.
     Answered,
     /// A limit was reached.
@@ -82,7 +82,7 @@ pub enum Ended {
     Failed(ModelError),
 }
 
-impl Ended {
+impl TurnEnd {
     /// The last event of a run that ended like this.
     pub fn done(&self) -> Done {
         match self {
@@ -101,14 +101,14 @@ impl Agent {
         conversation: &mut Conversation,
         message: &str,
         out: &Emitter,
-    ) -> Result<Ended, Gone> {
-        conversation.hear(message);
+    ) -> Result<TurnEnd, Gone> {
+        conversation.push_user(message);
         let run = TurnRun::new(self, message, EventOutput { out: out.clone(), forked_skill: None });
         let ended = run.run_to_end(conversation).await?;
         let failure = match &ended {
-            Ended::Answered => return Ok(ended),
-            Ended::Limit(limit) => limit.to_string(),
-            Ended::Failed(error) => {
+            TurnEnd::Answered => return Ok(ended),
+            TurnEnd::Limit(limit) => limit.to_string(),
+            TurnEnd::Failed(error) => {
                 tracing::warn!(%error, help = error.help(), "a model failed");
                 error.public_message()
             }
@@ -123,7 +123,7 @@ impl Agent {
         conversation: &mut Conversation,
         message: &str,
         out: &Emitter,
-    ) -> Result<Ended, Gone> {
+    ) -> Result<TurnEnd, Gone> {
         let ended = self.turn(conversation, message, out).await?;
         out.emit(Event::Done(ended.done())).await?;
         Ok(ended)
@@ -168,31 +168,31 @@ impl<'a> TurnRun<'a> {
     fn run_to_end<'b>(
         &'b self,
         conversation: &'b mut Conversation,
-    ) -> BoxFuture<'b, Result<Ended, Gone>> {
+    ) -> BoxFuture<'b, Result<TurnEnd, Gone>> {
         Box::pin(async move {
             let system = self.system().await;
             loop {
-                if let Err(limit) = self.meter.begin_step() {
+                if let Err(limit) = self.meter.start_step() {
                     return Ok(stopped(conversation, "", limit));
                 }
-                let (offer, snapshots) = (Offer::new(self), self.snapshots());
+                let (offer, snapshots) = (ToolOffer::new(self), self.snapshots());
                 let tools = offer.definitions(&snapshots);
                 let messages = conversation.request(&system, self.agent.limits.context);
                 let reply = self.ask(messages, tools).await?;
                 if let Some(error) = reply.error {
-                    conversation.say(reply.text);
-                    return Ok(Ended::Failed(error));
+                    conversation.push_assistant(reply.text);
+                    return Ok(TurnEnd::Failed(error));
                 }
                 if let Some(limit) = reply.limit {
                     return Ok(stopped(conversation, &reply.text, limit));
                 }
                 if reply.calls.is_empty() {
-                    conversation.say(reply.text);
-                    return Ok(Ended::Answered);
+                    conversation.push_assistant(reply.text);
+                    return Ok(TurnEnd::Answered);
                 }
-                let first = conversation.say_and_call(reply.text, &reply.calls);
+                let first = conversation.push_calls(reply.text, &reply.calls);
                 let reached =
-                    self.carry_out(&reply.calls, &offer, snapshots, first, conversation).await?;
+                    self.run_calls(&reply.calls, &offer, snapshots, first, conversation).await?;
                 if let Some(limit) = reached {
                     return Ok(stopped(conversation, "", limit));
                 }
@@ -220,10 +220,10 @@ fn builtin_tools(
 }
 
 /// Adds the last text to the conversation, with a note that it was cut short.
-fn stopped(conversation: &mut Conversation, text: &str, limit: Limit) -> Ended {
+fn stopped(conversation: &mut Conversation, text: &str, limit: Limit) -> TurnEnd {
     let gap = if text.is_empty() { "" } else { "\n\n" };
-    conversation.say(format!("{text}{gap}(Stopped: {limit}.)"));
-    Ended::Limit(limit)
+    conversation.push_assistant(format!("{text}{gap}(Stopped: {limit}.)"));
+    TurnEnd::Limit(limit)
 }
 
 /// The destination of the events of a run.
@@ -252,7 +252,7 @@ impl EventOutput {
 }
 
 /// The text of the last message, if the model wrote it.
-fn last_words(messages: &[Message]) -> &str {
+fn last_text(messages: &[Message]) -> &str {
     match messages.last() {
         Some(Message::Assistant { text, .. }) => text,
         _ => "",

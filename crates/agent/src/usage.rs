@@ -8,66 +8,66 @@ use std::{
 
 use savoir_engine::{
     Home, StoreError,
-    store::{Existing, read_json, take_turn, write_json},
+    store::{Existing, lock_file, read_json, write_json},
 };
 use serde::{Deserialize, Serialize};
 
 /// The format of the file.
-const FORMAT: u64 = 1;
-/// Skills that are remembered; the ones that were used longest ago are forgotten.
-const MOST: usize = 10_000;
+const FORMAT_VERSION: u64 = 1;
+/// Maximum number of skills in the file; the least recently used ones are removed.
+const MAX_SKILLS: usize = 10_000;
 
-/// A file that remembers what was used.
+/// The file with the usage of all skills.
 #[derive(Clone, Debug)]
 pub struct Usage {
     path: PathBuf,
 }
 
-/// What is remembered of a skill.
+/// The usage of one skill.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Used {
-    /// When it was used last, in seconds since 1970.
+pub struct SkillUsage {
+    /// The time of the last use, in seconds since 1970.
     pub last: i64,
-    /// How often it was used.
+    /// The number of uses.
     pub times: u64,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Kept {
+struct UsageFile {
     format: u64,
-    skills: BTreeMap<String, Used>,
+    skills: BTreeMap<String, SkillUsage>,
 }
 
 impl Usage {
-    /// What the user of this machine used.
+    /// Opens the usage file of a home.
     pub fn of(home: &Home) -> Result<Self, StoreError> {
         Ok(Self { path: home.data_folder("skills")?.join("usage.json") })
     }
 
-    /// All that is remembered.
-    pub fn all(&self) -> Result<BTreeMap<String, Used>, StoreError> {
-        let kept: Option<Kept> = read_json(&self.path)?;
-        let kept = kept.unwrap_or_default();
-        if kept.format > FORMAT {
-            let (path, found) = (self.path.clone(), kept.format);
-            return Err(StoreError::Newer { path, found, known: FORMAT });
+    /// Returns the usage of all skills.
+    pub fn all(&self) -> Result<BTreeMap<String, SkillUsage>, StoreError> {
+        let file: Option<UsageFile> = read_json(&self.path)?;
+        let file = file.unwrap_or_default();
+        if file.format > FORMAT_VERSION {
+            let (path, found) = (self.path.clone(), file.format);
+            return Err(StoreError::Newer { path, found, known: FORMAT_VERSION });
         }
-        Ok(kept.skills)
+        Ok(file.skills)
     }
 
-    /// Notes that a skill is used now.
-    pub fn note(&self, skill: &str) -> Result<(), StoreError> {
-        let _turn = take_turn(&self.path)?;
+    /// Records that a skill is used now.
+    pub fn record(&self, skill: &str) -> Result<(), StoreError> {
+        let _lock = lock_file(&self.path)?;
         let mut skills = self.all()?;
         let used = skills.entry(skill.to_owned()).or_default();
         used.last = now();
         used.times = used.times.saturating_add(1);
-        if skills.len() > MOST {
+        if skills.len() > MAX_SKILLS {
             let oldest =
                 skills.iter().min_by_key(|(_, used)| used.last).map(|(name, _)| name.clone());
             skills.retain(|name, _| Some(name) != oldest.as_ref());
         }
-        write_json(&self.path, &Kept { format: FORMAT, skills }, Existing::Replace)
+        write_json(&self.path, &UsageFile { format: FORMAT_VERSION, skills }, Existing::Replace)
     }
 }
 
@@ -81,16 +81,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn uses_are_counted_by_all() {
+    fn concurrent_uses_are_counted() {
         let dir = tempfile::tempdir().unwrap();
         let usage = Usage::of(&Home::at(dir.path())).unwrap();
         assert!(usage.all().unwrap().is_empty());
         std::thread::scope(|scope| {
             for _ in 0..4 {
-                scope.spawn(|| (0..5).for_each(|_| usage.note("pdf").unwrap()));
+                scope.spawn(|| (0..5).for_each(|_| usage.record("pdf").unwrap()));
             }
         });
-        usage.note("mail").unwrap();
+        usage.record("mail").unwrap();
         let all = usage.all().unwrap();
         assert_eq!((all["pdf"].times, all["mail"].times), (20, 1));
         assert!(all["pdf"].last > 1_700_000_000 && all["mail"].last >= all["pdf"].last);

@@ -14,15 +14,15 @@ use serde::Serialize;
 use tempfile::TempDir;
 
 /// Folders that are stored for one user; older ones are deleted.
-const MAX_KEPT: usize = 50;
+const MAX_STORED_RUNS: usize = 50;
 /// Maximum size of a stored folder in bytes.
 const MAX_BYTES: u64 = 256 << 20;
 /// Maximum number of files of a folder that are listed.
 const MAX_FILES: usize = 10_000;
 /// A time that is longer than any run.
-const DAY: Duration = Duration::from_hours(24);
+const RETENTION: Duration = Duration::from_hours(24);
 /// The prefix of folders in which a tool may still run.
-const RUNNING: &str = "run-";
+const RUNNING_PREFIX: &str = "run-";
 
 /// The folders of one user.
 #[derive(Clone, Debug)]
@@ -40,20 +40,20 @@ pub struct LeftFile {
 }
 
 impl Workspaces {
-    /// Those of one person, by a name that nobody else has.
+    /// The workspaces of one owner, identified by a unique name.
     pub fn of(home: &Home, owner: &str) -> Result<Self, StoreError> {
         let root = home.data_folder("workspaces")?.join(owner);
         savoir_engine::store::make_folder(&root)?;
         Ok(Self { root })
     }
 
-    /// An empty folder for a run. It goes unless it is kept.
-    pub(crate) fn begin(&self) -> io::Result<TempDir> {
-        tempfile::Builder::new().prefix(RUNNING).tempdir_in(&self.root)
+    /// Creates an empty folder for a run. It is deleted unless it is stored.
+    pub(crate) fn create(&self) -> io::Result<TempDir> {
+        tempfile::Builder::new().prefix(RUNNING_PREFIX).tempdir_in(&self.root)
     }
 
     /// Keeps a folder with the record of its run, if a tool left something in it; gives what.
-    pub(crate) fn keep(&self, folder: TempDir, run: &str) -> io::Result<Vec<LeftFile>> {
+    pub(crate) fn store(&self, folder: TempDir, run: &str) -> io::Result<Vec<LeftFile>> {
         let files = files_below(folder.path())?;
         let size: u64 = files.iter().map(|file| file.size).sum();
         if size > MAX_BYTES {
@@ -77,8 +77,9 @@ impl Workspaces {
         for entry in entries {
             let name = entry.file_name().to_string_lossy().into_owned();
             let modified = entry.metadata().and_then(|found| found.modified()).ok();
-            let is_old = modified.and_then(|time| time.elapsed().ok()).is_some_and(|age| age > DAY);
-            if !name.starts_with(RUNNING) {
+            let is_old =
+                modified.and_then(|time| time.elapsed().ok()).is_some_and(|age| age > RETENTION);
+            if !name.starts_with(RUNNING_PREFIX) {
                 names.push(name);
             } else if is_old {
                 // A server that was killed left it.
@@ -86,7 +87,7 @@ impl Workspaces {
             }
         }
         names.sort();
-        let too_many = names.len().saturating_sub(MAX_KEPT);
+        let too_many = names.len().saturating_sub(MAX_STORED_RUNS);
         for name in names.drain(..too_many) {
             if let Err(error) = fs::remove_dir_all(self.root.join(&name)) {
                 tracing::warn!(%error, name, "an old workspace is still there");
@@ -94,7 +95,7 @@ impl Workspaces {
         }
     }
 
-    /// What a run left, if its folder is still there.
+    /// Lists the files of a run, if its folder still exists.
     pub fn files(&self, run: &str) -> Option<Vec<LeftFile>> {
         files_below(&self.folder(run)?).ok()
     }
@@ -107,7 +108,7 @@ impl Workspaces {
 
     fn folder(&self, run: &str) -> Option<PathBuf> {
         let folder = self.root.join(run);
-        (is_id(run) && !run.starts_with(RUNNING) && folder.is_dir()).then_some(folder)
+        (is_id(run) && !run.starts_with(RUNNING_PREFIX) && folder.is_dir()).then_some(folder)
     }
 }
 
@@ -163,16 +164,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_is_kept_and_an_empty_folder_goes() {
+    fn remaining_files_are_stored_and_empty_folders_removed() {
         let (_folder, workspaces) = workspaces();
-        let empty = workspaces.begin().unwrap();
+        let empty = workspaces.create().unwrap();
         let path = empty.path().to_owned();
-        assert!(workspaces.keep(empty, RUN).unwrap().is_empty() && !path.exists());
-        let full = workspaces.begin().unwrap();
+        assert!(workspaces.store(empty, RUN).unwrap().is_empty() && !path.exists());
+        let full = workspaces.create().unwrap();
         fs::create_dir(full.path().join("out")).unwrap();
         fs::write(full.path().join("out/a.txt"), "left").unwrap();
         let left = [LeftFile { path: "out/a.txt".to_owned(), size: 4 }];
-        assert_eq!(workspaces.keep(full, RUN).unwrap(), left);
+        assert_eq!(workspaces.store(full, RUN).unwrap(), left);
         assert_eq!(workspaces.files(RUN).unwrap(), left);
         let mut text = String::new();
         workspaces.open(RUN, "out/a.txt").unwrap().read_to_string(&mut text).unwrap();
@@ -182,14 +183,14 @@ mod tests {
     }
 
     #[test]
-    fn links_and_detours_lead_nowhere() {
+    fn links_and_parent_paths_are_refused() {
         let (folder, workspaces) = workspaces();
         fs::write(folder.path().join("secret"), "secret").unwrap();
-        let full = workspaces.begin().unwrap();
+        let full = workspaces.create().unwrap();
         fs::write(full.path().join("a"), "a").unwrap();
         symlink(folder.path().join("secret"), full.path().join("link")).unwrap();
         symlink(folder.path(), full.path().join("folder")).unwrap();
-        workspaces.keep(full, RUN).unwrap();
+        workspaces.store(full, RUN).unwrap();
         assert_eq!(workspaces.files(RUN).unwrap().len(), 1);
         for path in ["link", "folder/secret", "../../../secret", "/etc/passwd", "", ".", "folder"] {
             assert!(workspaces.open(RUN, path).is_none(), "{path}");
@@ -203,12 +204,12 @@ mod tests {
     }
 
     #[test]
-    fn old_ones_go() {
+    fn oldest_runs_are_removed() {
         let (_folder, workspaces) = workspaces();
-        for number in 0..=MAX_KEPT {
-            let full = workspaces.begin().unwrap();
+        for number in 0..=MAX_STORED_RUNS {
+            let full = workspaces.create().unwrap();
             fs::write(full.path().join("a"), "a").unwrap();
-            workspaces.keep(full, &format!("20261117-101010-{number:03}")).unwrap();
+            workspaces.store(full, &format!("20261117-101010-{number:03}")).unwrap();
         }
         assert!(workspaces.files("20261117-101010-000").is_none());
         assert!(workspaces.files("20261117-101010-001").is_some());

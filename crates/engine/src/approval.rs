@@ -14,20 +14,23 @@ mod changes;
 mod decide;
 mod fingerprint;
 mod interpreter;
-mod kept;
 mod look_alike;
-mod phrase;
+mod permission_phrases;
 mod question;
+mod question_text;
+mod store;
 #[cfg(test)]
 mod tests;
-mod words;
 
+pub use self::question_text::{
+    LineRole, QuestionLine, full_question_lines, printable, question_lines, quote_argument,
+    reason_lines, shell_word, to_plain_text,
+};
+pub use self::store::{Approval, Approvals, user_name};
 pub use decide::{Verdict, decide};
-pub use fingerprint::{Fingerprint, agrees};
+pub use fingerprint::{Fingerprint, matches_confirmation};
 pub use interpreter::is_interpreter;
-pub use kept::{Approval, Approvals, user_name};
 pub use question::ApprovalQuestion;
-pub use words::{Line, Role, details, plain, quoted, shell_word, shown, why, words};
 
 /// The origin of a skill, in the terms of gibb.eri.sh.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -80,7 +83,7 @@ pub struct Program {
 
 /// The command of one tool, with placeholders not filled in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Preview {
+pub struct ToolPreview {
     pub tool: String,
     /// The program and its arguments as written; empty if the tool is not a command.
     pub command: Vec<String>,
@@ -158,21 +161,21 @@ impl ExtraGrants {
     }
 
     /// The lists, each with its kind.
-    pub(crate) fn lists(&self) -> [(Added, &[String]); 6] {
+    pub(crate) fn lists(&self) -> [(GrantKind, &[String]); 6] {
         [
-            (Added::Read, &self.read),
-            (Added::Write, &self.write),
-            (Added::Host, &self.hosts),
-            (Added::PrivateHost, &self.private_hosts),
-            (Added::Program, &self.programs),
-            (Added::Variable, &self.env),
+            (GrantKind::Read, &self.read),
+            (GrantKind::Write, &self.write),
+            (GrantKind::Host, &self.hosts),
+            (GrantKind::PrivateHost, &self.private_hosts),
+            (GrantKind::Program, &self.programs),
+            (GrantKind::Variable, &self.env),
         ]
     }
 }
 
 /// The kind of one entry of [`ExtraGrants`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Added {
+pub(crate) enum GrantKind {
     Read,
     Write,
     Host,
@@ -181,7 +184,7 @@ pub(crate) enum Added {
     Variable,
 }
 
-impl Added {
+impl GrantKind {
     /// The command-line option that adds such an entry.
     pub(crate) fn option(self) -> &'static str {
         match self {
@@ -224,7 +227,7 @@ pub struct Request {
     /// The exact program or function and its arguments; empty for the skill as a whole.
     pub command: Vec<String>,
     /// The commands of the tools, for a question about the skill as a whole.
-    pub tools: Vec<Preview>,
+    pub tools: Vec<ToolPreview>,
     /// The programs of *all* tools of the skill: an approval is for the skill, so it must not
     /// depend on which tool asks first.
     pub programs: Vec<Program>,
@@ -232,14 +235,17 @@ pub struct Request {
     pub permissions: Vec<Permission>,
     /// The permissions that the dialect grants here without declaration. They follow from the skill
     /// and the working directory, so they are not part of the fingerprint.
-    pub unasked: Vec<Permission>,
+    #[serde(rename = "unasked")]
+    pub implicit_permissions: Vec<Permission>,
     /// A description of what the dialect would grant without declaration in other folders, if it
     /// grants less here.
-    pub elsewhere: Option<&'static str>,
+    #[serde(rename = "elsewhere")]
+    pub implicit_elsewhere: Option<&'static str>,
     /// Programs that the skill may run because its dialect allows it, without a permission: those
     /// of its tools, and in some dialects those that it requires. They are shown as
     /// [`programs`](Self::programs); the tier treats them like `shell:execute`.
-    pub implied: Vec<Permission>,
+    #[serde(rename = "implied")]
+    pub implied_programs: Vec<Permission>,
     /// Packages that are installed for the skill, outside its folder.
     pub packages: Vec<String>,
     /// Requirements of the skill on the machine and on the model that calls it, as written.
@@ -269,6 +275,6 @@ pub struct Request {
 impl Request {
     /// All permissions that the run gets, declared or not. The tier decides about each of them.
     pub(crate) fn granted(&self) -> impl Iterator<Item = &Permission> {
-        self.permissions.iter().chain(&self.unasked).chain(&self.implied)
+        self.permissions.iter().chain(&self.implicit_permissions).chain(&self.implied_programs)
     }
 }

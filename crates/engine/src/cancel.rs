@@ -6,16 +6,16 @@ use std::sync::{
 };
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use savoir_sandbox::Killer;
+use savoir_sandbox::KillHandle;
 
-/// Shared by whoever runs a program and whoever waits for it.
+/// Shared by the thread that runs a program and the caller that waits for it.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
-    /// Whether somebody may stop waiting.
+    /// Whether the caller may stop waiting.
     is_guarded: AtomicBool,
 }
 
@@ -23,7 +23,7 @@ struct Shared {
 enum State {
     #[default]
     Starting,
-    Running(Killer),
+    Running(KillHandle),
     /// Programs of ours outside of the sandbox, which are a group of their own.
     Group(Pid),
     Cancelled,
@@ -31,31 +31,31 @@ enum State {
 
 /// Ends the program when it is dropped.
 #[derive(Debug)]
-pub struct Guard(Cancel);
+pub struct CancelOnDrop(Cancel);
 
 impl Cancel {
-    pub fn guard(&self) -> Guard {
+    pub fn cancel_on_drop(&self) -> CancelOnDrop {
         self.0.is_guarded.store(true, Ordering::Release);
-        Guard(self.clone())
+        CancelOnDrop(self.clone())
     }
 
-    /// Whether somebody may stop waiting; otherwise a terminal ends what it started.
+    /// Whether the caller may stop waiting; otherwise the terminal ends the program.
     pub fn is_guarded(&self) -> bool {
         self.0.is_guarded.load(Ordering::Acquire)
     }
 
     /// The program runs: from here on it can be ended. If it is too late, it ends at once.
-    pub fn hold(&self, killer: Killer) {
-        self.set(State::Running(killer));
+    pub fn set_process(&self, kill_handle: KillHandle) {
+        self.set(State::Running(kill_handle));
     }
 
-    /// The same for a group of programs, as long as nobody has waited for its first one.
-    pub fn hold_group(&self, group: Pid) {
+    /// Sets a process group instead; valid until its first process is reaped.
+    pub fn set_process_group(&self, group: Pid) {
         self.set(State::Group(group));
     }
 
-    /// What was held ends by itself.
-    pub fn release(&self) {
+    /// Forgets the process, because it has ended.
+    pub fn clear_process(&self) {
         self.set(State::Starting);
     }
 
@@ -67,7 +67,7 @@ impl Cancel {
         }
     }
 
-    /// Whether nobody waits for it any more.
+    /// Whether the caller has stopped waiting.
     pub fn is_cancelled(&self) -> bool {
         let state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
         matches!(*state, State::Cancelled)
@@ -78,14 +78,14 @@ impl State {
     fn end(&self) {
         match self {
             // Nothing happens to a program that has ended by itself.
-            Self::Running(killer) => killer.kill(),
+            Self::Running(kill_handle) => kill_handle.kill(),
             Self::Group(group) => drop(kill_process_group(*group, Signal::KILL)),
             Self::Starting | Self::Cancelled => {}
         }
     }
 }
 
-impl Drop for Guard {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         let mut state = self.0.0.state.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::replace(&mut *state, State::Cancelled).end();

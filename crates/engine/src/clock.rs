@@ -1,4 +1,4 @@
-//! The time as text, always UTC: records of different places must sort together.
+//! Formats times as text, always in UTC, so that records from different time zones sort together.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -31,7 +31,7 @@ pub(crate) fn milliseconds(time: SystemTime) -> u32 {
     since_epoch(time).subsec_millis()
 }
 
-/// A clock before 1970 is wrong in a way that nothing here can mend; it counts as 1970.
+/// A time before 1970 is an invalid clock and counts as 1970.
 fn since_epoch(time: SystemTime) -> Duration {
     time.duration_since(UNIX_EPOCH).unwrap_or_default()
 }
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_that_are_known() {
+    fn known_times_are_formatted() {
         for (seconds, text) in [
             (0, "1970-01-01T00:00:00.007Z"),
             (951_782_399, "2000-02-28T23:59:59.007Z"),

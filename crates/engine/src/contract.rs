@@ -8,8 +8,8 @@ use std::{
 };
 
 use savoir_sandbox::{
-    Access, Closure, HostGrant, HostPattern, Methods, Network, Outcome, PathGrant, Policy, Secret,
-    Variable, Verdict,
+    Access, HostGrant, HostPattern, Methods, Network, Outcome, PathGrant, Policy, ProgramFiles,
+    Secret, Variable, Verdict,
 };
 use savoir_skill::{
     Skill,
@@ -26,10 +26,10 @@ use crate::{
 };
 
 /// Folders in the root that are irrelevant for a skill, or never visible.
-const NOT_SHOWN: [&str; 5] = ["dev", "proc", "sys", "tmp", "lost+found"];
+const HIDDEN_ROOT_FOLDERS: [&str; 5] = ["dev", "proc", "sys", "tmp", "lost+found"];
 
 /// Paths that programs access whether they need them or not.
-const SYSTEM: [&str; 9] =
+const SYSTEM_FOLDERS: [&str; 9] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/proc", "/dev", "/sys", "/tmp"];
 const SYSTEM_FILES: [&str; 13] = [
     "/etc/passwd",
@@ -48,12 +48,12 @@ const SYSTEM_FILES: [&str; 13] = [
 ];
 
 /// Number of files of one folder that are listed individually; with more, the folder is listed.
-const NAMED_FILES: usize = 2;
+const MAX_NAMED_FILES: usize = 2;
 
 /// Widens a plan so that the tool can do nearly everything, and every access is observed. The
 /// approval question says so, and the answer is never stored. Paths that no skill may write stay
 /// protected.
-pub fn widen(
+pub fn widen_policy(
     plan: &mut RunPlan,
     loaded_skill: &LoadedSkill,
     run_env: &RunEnvironment,
@@ -84,7 +84,7 @@ pub fn widen(
         .extend(top_folders().into_iter().map(|path| PathGrant { path, access: Access::Execute }));
     policy.paths.extend(writable.iter().map(PathGrant::write));
     policy.paths.extend(protected);
-    let protected = grant::protect_obeyed(run_env, &roots, &opened, &policy.paths);
+    let protected = grant::protect_obeyed_files(run_env, &roots, &opened, &policy.paths);
     policy.paths.extend(protected);
     policy.paths.extend(grant::stored_secrets(run_env).map(PathGrant::hidden));
     if let Ok(host) = "*".parse::<HostPattern>() {
@@ -132,25 +132,26 @@ fn mask_secrets(policy: &mut Policy, loaded_skill: &LoadedSkill, run_env: &RunEn
 fn top_folders() -> Vec<PathBuf> {
     let entries = fs::read_dir("/").into_iter().flatten().flatten();
     let real = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-    let shown = real.filter(|entry| !NOT_SHOWN.iter().any(|name| entry.file_name() == *name));
+    let shown =
+        real.filter(|entry| !HIDDEN_ROOT_FOLDERS.iter().any(|name| entry.file_name() == *name));
     shown.map(|entry| entry.path()).collect()
 }
 
 /// The smallest set of permissions that would have sufficed, as a skill declares them.
-pub fn smallest(
+pub fn smallest_permissions(
     outcome: &Outcome,
-    plan: &Noted,
+    plan: &ObservedPlan,
     loaded_skill: &LoadedSkill,
     run_env: &RunEnvironment,
 ) -> Vec<Permission> {
     let mut permissions = Vec::new();
     let written = folders_of(&outcome.files.written, plan, run_env);
     for folder in &written {
-        permissions.push(file(Level::Write, &format!("{folder}/**")));
+        permissions.push(file_permission(Level::Write, &format!("{folder}/**")));
     }
     let needed = needed_files(outcome, plan, run_env);
-    for scope in grouped(&needed, run_env) {
-        let permission = file(Level::Read, &scope);
+    for scope in group_into_folders(&needed, run_env) {
+        let permission = file_permission(Level::Read, &scope);
         if !permissions.iter().any(|known| known.covers(&permission)) {
             permissions.push(permission);
         }
@@ -176,24 +177,24 @@ fn needs_programs(skill: &Skill) -> bool {
 }
 
 /// The permissions that a skill does not have here.
-pub fn unsaid(
+pub fn missing_permissions(
     skill: &Skill,
     permissions: &[Permission],
     run_env: &RunEnvironment,
 ) -> Vec<Permission> {
-    let has = grant::effective(skill, run_env);
+    let has = grant::effective_permissions(skill, run_env);
     // A writable folder does not open the repository in it.
     let names_git = |one: &Permission| {
         one.scope.as_ref().is_some_and(|scope| scope.split('/').any(|part| part == ".git"))
     };
-    let is_said = |one: &&Permission| {
+    let is_granted = |one: &&Permission| {
         has.iter().any(|other| other.covers(one) && (!names_git(one) || names_git(other)))
     };
-    permissions.iter().filter(|one| !is_said(one)).cloned().collect()
+    permissions.iter().filter(|one| !is_granted(one)).cloned().collect()
 }
 
 /// The command-line options that grant permissions to a skill, each after a space.
-pub fn options(permissions: &[Permission]) -> String {
+pub fn allow_options(permissions: &[Permission]) -> String {
     let mut words: Vec<String> = Vec::new();
     for Permission { domain, level, scope } in permissions {
         let option = match (domain, level) {
@@ -220,13 +221,13 @@ pub fn options(permissions: &[Permission]) -> String {
 
 /// The data of a plan that is needed after the run, which consumes the plan.
 #[derive(Clone, Debug)]
-pub struct Noted {
+pub struct ObservedPlan {
     programs: Vec<PathBuf>,
-    unasked: Vec<Permission>,
+    implicit_permissions: Vec<Permission>,
     own: Vec<PathBuf>,
 }
 
-impl Noted {
+impl ObservedPlan {
     /// Copies the data before the plan runs.
     pub fn of(plan: &RunPlan, loaded_skill: &LoadedSkill, home: &Home) -> Self {
         let programs = plan.action.programs().iter().map(|program| program.path.clone()).collect();
@@ -235,52 +236,53 @@ impl Noted {
         let own = loaded_skill.folder.iter().cloned().chain([cache]).collect();
         // Write access that the dialect grants without declaration is not assumed, because a skill
         // loses it if it declares that it only reads.
-        let unasked = plan.request.unasked.iter().filter(|one| one.level != Level::Write);
-        Self { programs, unasked: unasked.cloned().collect(), own }
+        let implicit_permissions =
+            plan.request.implicit_permissions.iter().filter(|one| one.level != Level::Write);
+        Self { programs, implicit_permissions: implicit_permissions.cloned().collect(), own }
     }
 }
 
-fn file(level: Level, scope: &str) -> Permission {
+fn file_permission(level: Level, scope: &str) -> Permission {
     Permission { domain: Domain::Filesystem, level, scope: Some(scope.to_owned()) }
 }
 
 /// The files that were read, without those that every run may read.
-fn needed_files(outcome: &Outcome, plan: &Noted, run_env: &RunEnvironment) -> Vec<PathBuf> {
-    let closure = Closure::of(&plan.programs).unwrap_or_default();
-    let folders: Vec<PathBuf> = closure.folders().map(|(path, _)| path.to_owned()).collect();
-    let files: BTreeSet<PathBuf> = closure.files().map(|(path, _)| path.to_owned()).collect();
-    let links: BTreeSet<PathBuf> = closure.links().map(|(path, _)| path.to_owned()).collect();
+fn needed_files(outcome: &Outcome, plan: &ObservedPlan, run_env: &RunEnvironment) -> Vec<PathBuf> {
+    let program_files = ProgramFiles::of(&plan.programs).unwrap_or_default();
+    let folders: Vec<PathBuf> = program_files.folders().map(|(path, _)| path.to_owned()).collect();
+    let files: BTreeSet<PathBuf> = program_files.files().map(|(path, _)| path.to_owned()).collect();
+    let links: BTreeSet<PathBuf> = program_files.links().map(|(path, _)| path.to_owned()).collect();
     let is_given = |path: &Path| {
         // If the user works in a temporary folder, the files in it count.
-        (is_of_the_system(path) && !path.starts_with(&run_env.directory))
+        (is_system_path(path) && !path.starts_with(&run_env.directory))
             || folders.iter().chain(&plan.own).any(|place| path.starts_with(place))
             || files.contains(path)
             || links.contains(path)
-            || covered(&plan.unasked, path)
+            || is_covered(&plan.implicit_permissions, path)
     };
     let read = outcome.files.read.iter().filter(|path| path.is_file() && !is_given(path));
     read.cloned().collect()
 }
 
 /// Whether programs access a path whether they need it or not.
-pub fn is_of_the_system(path: &Path) -> bool {
-    SYSTEM.iter().chain(&SYSTEM_FILES).any(|place| path.starts_with(place))
+pub fn is_system_path(path: &Path) -> bool {
+    SYSTEM_FOLDERS.iter().chain(&SYSTEM_FILES).any(|place| path.starts_with(place))
 }
 
-fn covered(permissions: &[Permission], path: &Path) -> bool {
-    let wanted = file(Level::Read, &path.to_string_lossy());
+fn is_covered(permissions: &[Permission], path: &Path) -> bool {
+    let wanted = file_permission(Level::Read, &path.to_string_lossy());
     permissions.iter().any(|permission| permission.covers(&wanted))
 }
 
 /// The folders in which files were written, without those that are granted without declaration.
 fn folders_of(
     written: &BTreeSet<PathBuf>,
-    plan: &Noted,
+    plan: &ObservedPlan,
     run_env: &RunEnvironment,
 ) -> BTreeSet<String> {
     let asked = written.iter().filter(|path| {
-        let wanted = file(Level::Write, &path.to_string_lossy());
-        !plan.unasked.iter().any(|permission| permission.covers(&wanted))
+        let wanted = file_permission(Level::Write, &path.to_string_lossy());
+        !plan.implicit_permissions.iter().any(|permission| permission.covers(&wanted))
     });
     let folders = asked.filter_map(|path| {
         // In a repository, git writes many files of its own folder.
@@ -291,13 +293,13 @@ fn folders_of(
 }
 
 /// Paths as scopes of permissions; several files of a folder become the folder.
-fn grouped(files: &[PathBuf], run_env: &RunEnvironment) -> Vec<String> {
+fn group_into_folders(files: &[PathBuf], run_env: &RunEnvironment) -> Vec<String> {
     let mut by_folder: BTreeMap<&Path, Vec<&PathBuf>> = BTreeMap::new();
     for path in files {
         by_folder.entry(path.parent().unwrap_or(Path::new("/"))).or_default().push(path);
     }
     let scopes = by_folder.into_iter().flat_map(|(folder, files)| {
-        if files.len() > NAMED_FILES {
+        if files.len() > MAX_NAMED_FILES {
             vec![format!("{}/**", scope_of(folder, run_env))]
         } else {
             files.into_iter().map(|path| scope_of(path, run_env)).collect()
@@ -336,9 +338,9 @@ fn hosts(outcome: &Outcome) -> Vec<Permission> {
 }
 
 /// Names of programs that were started besides the tool's own program and its interpreter.
-fn programs(outcome: &Outcome, plan: &Noted) -> BTreeSet<String> {
-    let closure = Closure::of(&plan.programs).unwrap_or_default();
-    let known: BTreeSet<PathBuf> = closure.files().map(|(path, _)| path.to_owned()).collect();
+fn programs(outcome: &Outcome, plan: &ObservedPlan) -> BTreeSet<String> {
+    let program_files = ProgramFiles::of(&plan.programs).unwrap_or_default();
+    let known: BTreeSet<PathBuf> = program_files.files().map(|(path, _)| path.to_owned()).collect();
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let started = outcome.files.executed.iter().filter(|path| path.is_file());
     started

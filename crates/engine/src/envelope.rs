@@ -1,4 +1,4 @@
-//! The result of a tool run (output, exit code, error) in the JSON format of gibb.eri.sh.
+//! Defines the result of a tool run (output, exit code, error) in the JSON format of gibb.eri.sh.
 //!
 //! ```
 //! use std::time::Duration;
@@ -30,9 +30,9 @@ pub use capture::{Capture, Captured, HEAD_SIZE, PARSED_SIZE, Stream, TAIL_SIZE};
 pub struct Envelope {
     /// Whether the tool did what it was called for.
     pub success: bool,
-    /// What it ended with; null when it did not start or did not end by itself.
+    /// The exit code; null if the tool did not start or did not exit by itself.
     pub exit_code: Option<i32>,
-    /// What it printed, both streams in the order of arrival, shortened in the middle.
+    /// The output of both streams in the order of arrival, shortened in the middle.
     pub output: String,
     /// Standard output as JSON, when it is an object or an array.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,9 +45,9 @@ pub struct Envelope {
     pub code: Option<Cow<'static, str>>,
     /// Whether `output` leaves something out.
     pub truncated: bool,
-    /// How long it took.
+    /// The duration.
     pub duration_ms: u64,
-    /// What the sandbox denied it, with the options that allow it. The specification does not have
+    /// What the sandbox denied, with the options that allow it. The specification does not have
     /// this field.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub denied: Vec<Denial>,
@@ -120,17 +120,17 @@ impl Envelope {
     }
 }
 
-/// What the specification says of an exit code that is not 0.
+/// The specified message for an exit code other than 0.
 pub fn exit_message(code: i32) -> String {
     format!("Command failed with exit code {code}")
 }
 
-/// What the specification says of a command that took too long.
+/// The specified message for a command that took too long.
 pub fn timeout_message(seconds: u32) -> String {
     format!("Command timed out after {seconds}s")
 }
 
-/// What is said of a command that printed too much.
+/// The message for a command that printed too much.
 pub(crate) fn output_limit_message(bytes: u64) -> String {
     format!("Command printed more than {} MiB and was stopped", bytes >> 20)
 }
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_ran_has_a_reason() {
+    fn failed_start_has_a_reason() {
         let envelope =
             Envelope::failed("command-not-found", "Command not found: x", Duration::ZERO);
         assert!(!envelope.success && envelope.exit_code.is_none());
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_give_back_values() {
+    fn functions_return_values() {
         let envelope = Envelope::returned(json!({"a": 1}), Duration::ZERO);
         assert_eq!(
             (envelope.output.as_str(), envelope.parsed),

@@ -1,8 +1,8 @@
-//! [`RunError`]: why a tool was not run, with a stable code and a hint.
+//! Defines [`RunError`]: why a tool was not run, with a stable code and a hint.
 
 use std::{borrow::Cow, fmt};
 
-use savoir_sandbox::{ClosureError, SandboxError};
+use savoir_sandbox::{ProgramFilesError, SandboxError};
 
 use crate::{
     call::CallError,
@@ -11,27 +11,26 @@ use crate::{
     requirements::RequirementError,
 };
 
-/// What kind of failure it is, which decides the exit code.
+/// The kind of a failure, which decides the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The call is wrong: parameters, names, files.
     Call,
     /// The rules do not allow it.
     Refused,
-    /// It was tried and failed.
+    /// The run was attempted and failed.
     Failed,
 }
 
 /// Why a tool was not run. Nothing of it has run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunError {
-    /// What kind of failure it is.
     pub fault: Fault,
     /// A stable name.
     pub code: Cow<'static, str>,
     /// In words.
     pub message: String,
-    /// What can be done about it.
+    /// How to solve the problem.
     pub hint: Option<String>,
 }
 
@@ -46,7 +45,7 @@ impl RunError {
         Self::new(Fault::Refused, code, message)
     }
 
-    /// It was tried and failed.
+    /// The run was attempted and failed.
     pub fn failed(code: impl Into<Cow<'static, str>>, message: impl fmt::Display) -> Self {
         Self::new(Fault::Failed, code, message)
     }
@@ -90,7 +89,7 @@ impl From<LoadSkillError> for RunError {
             LoadSkillError::Changed { .. } => {
                 new(Fault::Refused).with_hint("try again: the rules hold for what it is then")
             }
-            // As `savoir verify` has it: nobody can say whether the signature holds.
+            // As in `savoir verify`: the signature cannot be checked.
             LoadSkillError::Unfit { .. } => new(Fault::Failed).with_hint(
                 "a skill has files with plain paths, and no links that lead out of its folder; \
                  without its signature it is experimental",
@@ -148,10 +147,10 @@ impl From<SandboxError> for RunError {
             SandboxError::Link { .. } | SandboxError::BadPath { .. } => {
                 Self::refused("path-refused", &error)
             }
-            SandboxError::Program(ClosureError::NotExecutable { .. }) => {
+            SandboxError::Program(ProgramFilesError::NotExecutable { .. }) => {
                 Self::failed("program-not-executable", &error).with_hint("make it executable")
             }
-            SandboxError::Program(ClosureError::NotFound { .. }) => {
+            SandboxError::Program(ProgramFilesError::NotFound { .. }) => {
                 Self::failed("program-not-found", &error)
                     .with_hint("install it, or correct the skill")
             }

@@ -1,8 +1,8 @@
 //! Turns permissions into a sandbox policy. A permission that cannot be enforced is refused, never
 //! ignored.
 //!
-//! - [`unasked`] returns the permissions that a dialect grants without declaration or question;
-//!   [`effective`] returns these together with the declared ones.
+//! - [`implicit_permissions`] returns the permissions that a dialect grants without declaration or question;
+//!   [`effective_permissions`] returns these together with the declared ones.
 //! - `files`, `hosts`, `variables` and `programs` each turn one domain into a part of the policy.
 //! - `protected_paths` and `git` list files that other programs execute or obey.
 
@@ -24,14 +24,16 @@ use savoir_skill::{
 };
 use thiserror::Error;
 
+pub(crate) use self::files::{always_protected, protect_obeyed_files};
 pub use self::files::{is_protected, protect, stored_secrets};
-pub(crate) use self::files::{never_written, protect_obeyed};
-pub use self::git::led_by_repository;
-pub use self::programs::{ProgramError, at, granted_names, resolve, search_path};
-pub use self::protected_paths::{ProtectedPaths, SIGNS_OF_GIT, WritePolicy, is_repository};
+pub use self::git::paths_from_git_config;
+pub use self::programs::{ProgramError, granted_names, program_at, resolve, search_path};
+pub use self::protected_paths::{GIT_MARKERS, ProtectedPaths, WritePolicy, is_repository};
 pub use self::variables::is_variable_name;
-pub(crate) use self::variables::{Visible, is_never, is_secret, visible_secrets};
-use crate::{approval::ExtraGrants, loaded_skill::HISTORY, run_environment::RunEnvironment};
+pub(crate) use self::variables::{VisibleSecrets, is_never_passed, is_secret, visible_secrets};
+use crate::{
+    approval::ExtraGrants, loaded_skill::HISTORY_FOLDERS, run_environment::RunEnvironment,
+};
 
 /// A permission that is not granted, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -81,7 +83,7 @@ pub struct Grants<'a> {
 
 /// Returns the file permissions that the dialect of a skill grants without declaration or question,
 /// in the folder or repository of `run_env`.
-pub fn unasked(skill: &Skill, run_env: &RunEnvironment) -> Vec<Permission> {
+pub fn implicit_permissions(skill: &Skill, run_env: &RunEnvironment) -> Vec<Permission> {
     let grant = |level, path: &Path| {
         let scope = Some(format!("{}/**", path.display()));
         Permission { domain: Domain::Filesystem, level, scope }
@@ -121,14 +123,17 @@ fn wants_no_files(skill: &Skill) -> bool {
 
 /// Describes what the dialect would grant without a question in other folders, if it grants less or
 /// nothing in this one. The question shows it, because an approval is valid in all folders.
-pub fn elsewhere(skill: &Skill, run_env: &RunEnvironment) -> Option<&'static str> {
+pub fn describe_implicit_elsewhere(
+    skill: &Skill,
+    run_env: &RunEnvironment,
+) -> Option<&'static str> {
     if wants_no_files(skill) {
         return None;
     }
     let files = skill.dialect.running().files;
     // Outside a repository, the folder can only be read, so the description is needed there.
     let is_all = run_env.repository.is_some() || files != DefaultFileAccess::Repository;
-    if is_all && !unasked(skill, run_env).is_empty() {
+    if is_all && !implicit_permissions(skill, run_env).is_empty() {
         return None;
     }
     match files {
@@ -143,9 +148,9 @@ pub fn elsewhere(skill: &Skill, run_env: &RunEnvironment) -> Option<&'static str
     }
 }
 
-/// The permissions that a run has: those that the skill declares, and those of [`unasked`].
-pub fn effective(skill: &Skill, run_env: &RunEnvironment) -> Vec<Permission> {
-    skill.permissions.iter().cloned().chain(unasked(skill, run_env)).collect()
+/// The permissions that a run has: those that the skill declares, and those of [`implicit_permissions`].
+pub fn effective_permissions(skill: &Skill, run_env: &RunEnvironment) -> Vec<Permission> {
+    skill.permissions.iter().cloned().chain(implicit_permissions(skill, run_env)).collect()
 }
 
 impl Grants<'_> {
@@ -165,21 +170,21 @@ impl Grants<'_> {
             ..Policy::default()
         };
         let base = policy.paths.len();
-        files::add(self, &mut policy.paths)?;
+        files::add_file_grants(self, &mut policy.paths)?;
         let granted: Vec<PathBuf> =
             policy.paths[base..].iter().map(|grant| grant.path.clone()).collect();
         policy.paths.extend(self.history(&granted));
-        uncover(&mut policy.paths);
-        drop_weaker(&mut policy.paths);
-        let added = programs::granted(self.permissions, self.extra)?;
+        show_granted_folders(&mut policy.paths);
+        remove_weaker_grants(&mut policy.paths);
+        let added = programs::granted_programs(self.permissions, self.extra)?;
         policy.programs.extend(added.iter().cloned());
         if policy.userland == Userland::System {
-            policy.programs.extend(programs::of_environments(&granted));
+            policy.programs.extend(programs::environment_programs(&granted));
         }
         let secrets = if network == savoir_sandbox::Network::None {
-            variables::Secrets::Plain
+            variables::SecretForm::Plain
         } else {
-            variables::Secrets::Masked
+            variables::SecretForm::Masked
         };
         policy.environment = variables::build(self, &added, secrets)?;
         policy.network = network;
@@ -191,7 +196,7 @@ impl Grants<'_> {
 
     /// Files that other programs execute or obey here, without those that are granted by name.
     pub(crate) fn protected(&self) -> ProtectedPaths {
-        ProtectedPaths::of(self.run_env).opening(files::named_for_writing(self))
+        ProtectedPaths::of(self.run_env).with_opened(files::paths_opened_for_writing(self))
     }
 
     /// Hides the version control history in the skill's folder. An approval does not cover the
@@ -199,7 +204,8 @@ impl Grants<'_> {
     /// work in.
     fn history(&self, granted: &[PathBuf]) -> Vec<PathGrant> {
         let own = self.folder.filter(|folder| !granted.iter().any(|path| folder.starts_with(path)));
-        let places = own.into_iter().flat_map(|folder| HISTORY.map(|name| folder.join(name)));
+        let places =
+            own.into_iter().flat_map(|folder| HISTORY_FOLDERS.map(|name| folder.join(name)));
         let there = places.filter(|path| path.symlink_metadata().is_ok_and(|found| found.is_dir()));
         there.map(PathGrant::private).collect()
     }
@@ -229,7 +235,7 @@ impl Grants<'_> {
 }
 
 /// Removes the private, empty folder where a run is granted the real home or temporary folder.
-fn uncover(paths: &mut Vec<PathGrant>) {
+fn show_granted_folders(paths: &mut Vec<PathGrant>) {
     let is_shown = |grant: &&PathGrant| matches!(grant.access, Access::Read | Access::Write);
     let shown: Vec<PathBuf> =
         paths.iter().filter(is_shown).map(|grant| grant.path.clone()).collect();
@@ -243,7 +249,7 @@ fn uncover(paths: &mut Vec<PathGrant>) {
 
 /// Removes read grants below write grants, so that they do not make a part of a writable folder
 /// read-only: the user's working directory may be in a repository that was granted for writing.
-fn drop_weaker(paths: &mut Vec<PathGrant>) {
+fn remove_weaker_grants(paths: &mut Vec<PathGrant>) {
     let strong: Vec<PathGrant> =
         paths.iter().filter(|grant| grant.access != Access::Read).cloned().collect();
     paths.retain(|grant| {
@@ -270,6 +276,6 @@ fn check_domain(permission: &Permission) -> Result<(), Refusal> {
 }
 
 /// Whether a skill is in the lowest tier, which unsigned skills have.
-fn is_unproven(tier: Tier) -> bool {
+fn is_lowest_tier(tier: Tier) -> bool {
     tier == Tier::Experimental
 }

@@ -1,4 +1,4 @@
-//! Paths of Savoir's data and cache folders.
+//! Finds the paths of Savoir's data and cache folders.
 
 use std::{
     env,
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_made_before_it_is_needed() {
+    fn folders_are_created_on_first_use() {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::at(&dir.path().join("home"));
         assert!(!home.data().exists());
@@ -130,7 +130,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn folders_are_for_their_owner_alone() {
+    fn folders_are_accessible_to_their_owner_only() {
         use std::{fs, os::unix::fs::PermissionsExt as _};
 
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_in_the_way_is_named() {
+    fn file_at_the_folder_path_is_reported() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("data"), "").unwrap();
         let error = Home::at(dir.path()).data_folder("runs").unwrap_err();

@@ -1,6 +1,6 @@
 //! Collects everything that a skill asks for into one approval request.
 
-use savoir_sandbox::{Closure, Kind};
+use savoir_sandbox::{FileUse, ProgramFiles};
 use savoir_skill::{
     Skill,
     command::CommandTemplate,
@@ -9,7 +9,7 @@ use savoir_skill::{
 };
 
 use crate::{
-    approval::{ExtraGrants, Preview, Program, Request},
+    approval::{ExtraGrants, Program, Request, ToolPreview},
     grant, limits,
     loaded_skill::LoadedSkill,
     python::host::is_python_handler,
@@ -18,7 +18,7 @@ use crate::{
     structured::fences,
 };
 
-/// What a skill asks for, as a whole: the same for each of its tools, so that one answer holds for
+/// Collects what a skill asks for as a whole: the same for all its tools, so that one answer covers
 /// all of them.
 pub fn inspect(
     loaded_skill: &LoadedSkill,
@@ -37,9 +37,9 @@ pub fn inspect(
         tools: skill.tools.iter().map(preview).collect(),
         programs: programs(loaded_skill, extra),
         permissions: skill.permissions.clone(),
-        unasked: unasked(loaded_skill, run_env),
-        elsewhere: grant::elsewhere(skill, run_env),
-        implied: implied(skill),
+        implicit_permissions: implicit_permissions(loaded_skill, run_env),
+        implicit_elsewhere: grant::describe_implicit_elsewhere(skill, run_env),
+        implied_programs: implied_programs(skill),
         packages: packages::names(loaded_skill),
         needs: needs(&skill.requirements),
         extra: extra.clone(),
@@ -48,16 +48,16 @@ pub fn inspect(
         secrets: secrets(loaded_skill, run_env, extra),
         trust: loaded_skill.trust,
         tier: loaded_skill.tier,
-        signed: loaded_skill.vouching.signed(),
-        uncovered: loaded_skill.vouching.uncovered.clone(),
+        signed: loaded_skill.signers.signed(),
+        uncovered: loaded_skill.signers.uncovered.clone(),
         read_only: skill.policy.read_only.unwrap_or(false),
         always_ask: skill.policy.always_ask.unwrap_or(false),
     }
 }
 
-/// What it gets without declaring a permission: what its dialect grants, and the variables that it
-/// requires. Those may be secrets, so nobody agrees without having seen their names.
-fn unasked(loaded_skill: &LoadedSkill, run_env: &RunEnvironment) -> Vec<Permission> {
+/// The permissions that a skill gets without declaring them: those of its dialect, and the variables
+/// that it requires. These may be secrets, so the question lists their names.
+fn implicit_permissions(loaded_skill: &LoadedSkill, run_env: &RunEnvironment) -> Vec<Permission> {
     let LoadedSkill { skill, .. } = loaded_skill;
     let required = skill.requirements.env_vars.iter().map(|name| Permission {
         domain: Domain::Env,
@@ -66,7 +66,7 @@ fn unasked(loaded_skill: &LoadedSkill, run_env: &RunEnvironment) -> Vec<Permissi
     });
     let declared = |one: &Permission| skill.permissions.iter().any(|known| known.covers(one));
     let required = required.filter(|one| !declared(one));
-    grant::unasked(skill, run_env).into_iter().chain(required).collect()
+    grant::implicit_permissions(skill, run_env).into_iter().chain(required).collect()
 }
 
 /// Names of stored secrets that it would get.
@@ -86,9 +86,9 @@ fn secrets(
     names
 }
 
-/// Programs of the machine that it runs without declaring so. Its own files are no such programs:
-/// whoever vouches for it vouches for them.
-fn implied(skill: &Skill) -> Vec<Permission> {
+/// The programs of the machine that a skill runs without declaring them. Its own files are not
+/// included, because its signature covers them.
+fn implied_programs(skill: &Skill) -> Vec<Permission> {
     let of_tools = skill.tools.iter().filter_map(|tool| match &tool.runner {
         Runner::Command(command) => Some(&command.program),
         Runner::Python { .. } | Runner::Handler { .. } => None,
@@ -107,7 +107,7 @@ fn implied(skill: &Skill) -> Vec<Permission> {
     names.into_iter().map(shell).collect()
 }
 
-/// What the skill asks of the machine and of the model that calls it.
+/// The requirements of the skill on the machine and on the model that calls it.
 fn needs(requirements: &Requirements) -> Vec<String> {
     let Requirements { python, model, context, hardware, os, .. } = requirements;
     let mut needs = Vec::new();
@@ -124,7 +124,7 @@ fn assignments(command: &CommandTemplate) -> impl Iterator<Item = String> {
     command.environment.iter().map(|(name, value)| format!("{name}={}", value.text()))
 }
 
-fn preview(tool: &Tool) -> Preview {
+fn preview(tool: &Tool) -> ToolPreview {
     let command = match &tool.runner {
         Runner::Command(command) => assignments(command)
             .chain(std::iter::once(command.program.clone()))
@@ -132,7 +132,7 @@ fn preview(tool: &Tool) -> Preview {
             .collect(),
         Runner::Python { .. } | Runner::Handler { .. } => Vec::new(),
     };
-    Preview { tool: tool.name.clone(), command }
+    ToolPreview { tool: tool.name.clone(), command }
 }
 
 /// The programs of all tools and those that are granted, as far as they are found.
@@ -144,7 +144,9 @@ fn programs(loaded_skill: &LoadedSkill, extra: &ExtraGrants) -> Vec<Program> {
     if skill.tools.is_empty() {
         names.extend(fences(&skill.body, None).iter().map(|fence| fence.interpreter.to_owned()));
         // Any of its scripts can be run, each with the interpreter that it names.
-        names.extend(skill.resources.iter().map(|path| format!("./{path}")).take(limits::SCRIPTS));
+        names.extend(
+            skill.resources.iter().map(|path| format!("./{path}")).take(limits::MAX_SCRIPTS),
+        );
     }
     names.sort();
     names.dedup();
@@ -152,13 +154,14 @@ fn programs(loaded_skill: &LoadedSkill, extra: &ExtraGrants) -> Vec<Program> {
     with_interpreters(found.map(|start| start.program).collect())
 }
 
-/// A script brings the program that its first line names: that one is shown and held, too.
+/// Adds the interpreters that the first lines of scripts name, so that the question shows them, too.
 fn with_interpreters(mut programs: Vec<Program>) -> Vec<Program> {
     let paths: Vec<_> = programs.iter().map(|program| program.path.clone()).collect();
-    let closures = paths.iter().filter_map(|path| Closure::of(std::slice::from_ref(path)).ok());
-    for closure in closures {
-        let interpreters = closure.files().filter(|(_, kind)| *kind == Kind::Interpreter);
-        programs.extend(interpreters.filter_map(|(path, _)| grant::at(path).ok()));
+    let closures =
+        paths.iter().filter_map(|path| ProgramFiles::of(std::slice::from_ref(path)).ok());
+    for program_files in closures {
+        let interpreters = program_files.files().filter(|(_, kind)| *kind == FileUse::Interpreter);
+        programs.extend(interpreters.filter_map(|(path, _)| grant::program_at(path).ok()));
     }
     programs.sort();
     programs.dedup();

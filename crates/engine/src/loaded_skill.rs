@@ -5,9 +5,9 @@
 //! compares the digest once more before it starts.
 
 mod content;
+mod signers;
 #[cfg(test)]
 mod tests;
-mod vouching;
 
 use std::{
     collections::BTreeMap,
@@ -27,13 +27,13 @@ use savoir_skill::{
 };
 use thiserror::Error;
 
-use self::content::{Content, Held};
-pub use self::vouching::Signers;
+use self::content::{Content, ExpectedContent};
+pub use self::signers::Signers;
 use crate::{approval::Trust, error::RunError};
 
 /// Folders of version control. In the root of a skill they are not part of its content, and a run
 /// does not see them.
-pub(crate) const HISTORY: [&str; 3] = [".git", ".hg", ".svn"];
+pub(crate) const HISTORY_FOLDERS: [&str; 3] = [".git", ".hg", ".svn"];
 
 /// A skill on disk, with its digest, origin and signers.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ pub struct LoadedSkill {
     pub trust: Trust,
     pub tier: Tier,
     /// The signers, and the files that their signatures do not cover.
-    pub vouching: Signers,
+    pub signers: Signers,
     /// Whether the Python tools match the declarations, checked without running them.
     pub source: Result<(), SourceError>,
 }
@@ -133,19 +133,19 @@ impl LoadedSkill {
         let file = file.canonicalize().map_err(unreadable)?;
         let folder = folder.map(Path::canonicalize).transpose().map_err(unreadable)?;
         let in_history =
-            |folder: &Path| HISTORY.iter().any(|name| file.starts_with(folder.join(name)));
+            |folder: &Path| HISTORY_FOLDERS.iter().any(|name| file.starts_with(folder.join(name)));
         if folder.as_deref().is_some_and(in_history) {
             return Err(LoadSkillError::History { path: file });
         }
         let tree = folder.as_deref().and_then(signed_files).transpose()?;
         let text = reading.document.source().text().as_bytes();
-        let held = Held { file: &file, text, signed: tree.as_ref() };
+        let expected = ExpectedContent { file: &file, text, signed: tree.as_ref() };
         let root = folder.as_deref().unwrap_or(&file);
-        let Content { digest, files, uncovered } = content::read(root, &held)?;
-        let vouching = vouching(&skill, root, tree.as_ref(), uncovered, store)?;
-        let tier = vouching.tier(&skill);
-        let source = hold_source(reading, folder.as_deref());
-        Ok(Self { skill, file, folder, digest, files, trust, tier, vouching, source })
+        let Content { digest, files, uncovered } = content::read(root, &expected)?;
+        let signers = verify_signatures(&skill, root, tree.as_ref(), uncovered, store)?;
+        let tier = signers.tier(&skill);
+        let source = check_declared_tools(reading, folder.as_deref());
+        Ok(Self { skill, file, folder, digest, files, trust, tier, signers, source })
     }
 
     /// Fails if the files changed since loading: the user approved, or the author signed, other
@@ -171,7 +171,7 @@ fn signed_files(folder: &Path) -> Option<Result<Tree, LoadSkillError>> {
 }
 
 /// Verifies the signatures among the files.
-fn vouching(
+fn verify_signatures(
     skill: &Skill,
     folder: &Path,
     tree: Option<&Tree>,
@@ -195,7 +195,7 @@ fn vouching(
 pub struct SourceError(pub Vec<String>);
 
 /// Compares the declarations with `tools.py`. Each difference names both places.
-fn hold_source(reading: &Reading, folder: Option<&Path>) -> Result<(), SourceError> {
+fn check_declared_tools(reading: &Reading, folder: Option<&Path>) -> Result<(), SourceError> {
     let is_python = |tool: &savoir_skill::skill::Tool| matches!(tool.runner, Runner::Python { .. });
     if !reading.skill.tools.iter().any(is_python) {
         return Ok(());
@@ -205,7 +205,7 @@ fn hold_source(reading: &Reading, folder: Option<&Path>) -> Result<(), SourceErr
     let bytes = fs::read(folder.join(TOOLS_FILE))
         .map_err(|error| wrong(format!("{TOOLS_FILE} cannot be read: {error}")))?;
     let module = python::parse_bytes(&bytes).map_err(|error| {
-        let place = place(&String::from_utf8_lossy(&bytes), error.span.start);
+        let place = line_and_column(&String::from_utf8_lossy(&bytes), error.span.start);
         wrong(format!("{TOOLS_FILE}:{place}: {error}"))
     })?;
     let text = String::from_utf8_lossy(&bytes);
@@ -215,8 +215,9 @@ fn hold_source(reading: &Reading, folder: Option<&Path>) -> Result<(), SourceErr
             let at = reading.document.source().position(span.start);
             format!("SKILL.md:{}:{}", at.line, at.column)
         });
-        let source =
-            mismatch.source.map(|span| format!("{TOOLS_FILE}:{}", place(&text, span.start)));
+        let source = mismatch
+            .source
+            .map(|span| format!("{TOOLS_FILE}:{}", line_and_column(&text, span.start)));
         let places: Vec<String> = declared.into_iter().chain(source).collect();
         format!("{mismatch} ({})", places.join(", "))
     });
@@ -225,7 +226,7 @@ fn hold_source(reading: &Reading, folder: Option<&Path>) -> Result<(), SourceErr
 }
 
 /// Line and column of an offset.
-fn place(text: &str, offset: usize) -> String {
+fn line_and_column(text: &str, offset: usize) -> String {
     let before = text.get(..offset).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().map_or(0, |last| last.chars().count()) + 1;

@@ -1,4 +1,4 @@
-//! The tools of some skills, told in the formats that models and programs read.
+//! Renders the tools of skills in the formats that models and programs read.
 
 use savoir_lint::words::one_line;
 use savoir_skill::{
@@ -23,39 +23,37 @@ pub struct Manifest {
 /// One tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// Its names.
     pub name: ToolName,
     /// The version of its skill.
     pub skill_version: Option<String>,
-    /// What it does; what its skill does, if nothing else is said.
+    /// The description of the tool, or else of its skill.
     pub description: String,
     /// JSON Schema of its arguments.
     pub parameters: Value,
     /// Type of what it gives back, if declared.
     pub returns: Option<Value>,
-    /// Whether it must run alone.
+    /// Whether the tool must run alone.
     pub atomic: bool,
     /// `command`, `python` or `handler`.
     pub runner: &'static str,
-    /// What decides whether a person is asked.
     pub policy: ToolPolicy,
     /// Whether its skill may use the network.
     pub network: bool,
 }
 
-/// What decides whether a person is asked before a tool runs.
+/// Whether the user is asked before a tool runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ToolPolicy {
-    /// It changes nothing, so it may run without asking.
+    /// The tool changes nothing, so it may run without asking.
     pub read_only: bool,
-    /// A person is asked before every run, whatever else holds.
+    /// The user is asked before every run, regardless of other rules.
     pub always_ask: bool,
 }
 
 /// The modes of gibb.eri.sh; in the first one, nothing particular is done.
 pub const MODES: [&str; 4] = ["Global", "Dev", "Meeting", "Writer"];
 
-/// A mode that somebody wrote, in capital letters or not; the first one if nobody did. The error
+/// Parses a mode, ignoring case; the default is the first one. The error
 /// says which there are.
 pub fn mode(written: Option<&str>) -> Result<&'static str, String> {
     let Some(written) = written else { return Ok(MODES[0]) };

@@ -4,7 +4,7 @@
 //! list.
 
 mod folder;
-mod look;
+mod search;
 
 use std::{
     io,
@@ -13,13 +13,13 @@ use std::{
 };
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
-use savoir_sandbox::{Access, PathGrant, Policy, PutAside};
+use savoir_sandbox::{Access, MovedFile, PathGrant, Policy};
 
-pub use self::look::{Baseline, Before, shown};
+pub use self::search::{Baseline, CommandGuard, printable_path};
 use crate::grant::ProtectedPaths;
 
 /// Why a folder cannot be searched: an error code and a sentence.
-pub type Unusable = (&'static str, String);
+pub type FolderError = (&'static str, String);
 
 /// An open folder that is searched. It stays open, so that nobody can make its path lead elsewhere
 /// during the run.
@@ -65,7 +65,7 @@ impl<'a> GuardedFolders<'a> {
         policy: &Policy,
         protected: &'a ProtectedPaths,
         home: &'a Path,
-    ) -> Result<Self, Unusable> {
+    ) -> Result<Self, FolderError> {
         let is_folder = |grant: &&PathGrant| {
             matches!(grant.access, Access::Write | Access::Make) && grant.path.is_dir()
         };
@@ -84,34 +84,34 @@ impl<'a> GuardedFolders<'a> {
                 Some(Err(("folder-unusable", message)))
             }
         };
-        let roots = paths.into_iter().filter_map(open).collect::<Result<_, Unusable>>()?;
+        let roots = paths.into_iter().filter_map(open).collect::<Result<_, FolderError>>()?;
         Ok(Self { roots, protected, home })
     }
 
     /// Calls `run` with a policy that also protects every protected file that exists. Afterwards,
     /// renames protected files that `run` has added. Returns the result of `run`, the renamed
     /// files, and sentences about folders that could not be searched completely.
-    pub fn around<T>(
+    pub fn run_guarded<T>(
         self,
         mut policy: Policy,
         run: impl FnOnce(Policy) -> T,
-    ) -> Result<(T, Vec<PutAside>, Vec<String>), Unusable> {
+    ) -> Result<(T, Vec<MovedFile>, Vec<String>), FolderError> {
         let is_protected = |grant: &&PathGrant| grant.access == Access::Protected;
         let protected: Vec<PathGrant> = policy.paths.iter().filter(is_protected).cloned().collect();
         let mut all = Vec::new();
         for (root, baseline) in &self.roots {
             let (before, more) =
-                baseline.before(root, self.protected.clone(), self.home, &protected)?;
+                baseline.start_command(root, self.protected.clone(), self.home, &protected)?;
             policy.paths.extend(more);
             all.push((root, before));
         }
         let ran = run(policy);
-        let (mut aside, mut failed) = (Vec::new(), Vec::new());
+        let (mut moved, mut failed) = (Vec::new(), Vec::new());
         for (root, before) in all {
-            let (put, why) = before.put_aside(root);
-            aside.extend(put);
+            let (put, why) = before.move_aside(root);
+            moved.extend(put);
             failed.extend(why);
         }
-        Ok((ran, aside, failed))
+        Ok((ran, moved, failed))
     }
 }

@@ -12,14 +12,14 @@ use serde_json::Value;
 
 use crate::{approval::Trust, clock};
 
-mod kept;
+mod store;
 
-pub use kept::{Listing, Records, Room};
+pub use self::store::{RecordListing, ReservedSpace, RunRecords};
 
 /// One run of one tool, or a call that was refused.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Record {
+pub struct RunRecord {
     /// The id, which sorts by time: `20261115-060102-3f9a2c` is UTC, then milliseconds and random
     /// digits, both hexadecimal.
     pub id: String,
@@ -62,7 +62,7 @@ pub struct Record {
     pub output_bytes: u64,
     /// Whether the tool printed more than the envelope contains.
     pub truncated: bool,
-    pub files: Files,
+    pub files: FileRecord,
     pub programs: Vec<String>,
     /// Hosts that the tool connected to, or tried to.
     pub hosts: Vec<Value>,
@@ -91,7 +91,7 @@ pub struct ErrorRecord {
 /// Files that a run accessed, as far as the sandbox observed it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Files {
+pub struct FileRecord {
     pub read: Vec<String>,
     /// Files that were created, changed or removed.
     pub written: Vec<String>,
@@ -105,10 +105,10 @@ pub struct Files {
     pub more: u64,
 }
 
-impl Record {
+impl RunRecord {
     /// Creates a record of a run that starts now.
-    pub fn begin() -> Self {
-        Self::begin_at(SystemTime::now())
+    pub fn start() -> Self {
+        Self::start_at(SystemTime::now())
     }
 
     /// Applies `change` to every text that came from the run, to mask secrets.
@@ -117,9 +117,9 @@ impl Record {
         let each = |texts: Vec<String>| texts.into_iter().map(change).collect();
         self.error =
             self.error.map(|error| ErrorRecord { message: change(error.message), ..error });
-        let Files { read, written, denied, put_aside, more } = self.files;
+        let FileRecord { read, written, denied, put_aside, more } = self.files;
         let (read, written, denied) = (each(read), each(written), each(denied));
-        self.files = Files { read, written, denied, put_aside: each(put_aside), more };
+        self.files = FileRecord { read, written, denied, put_aside: each(put_aside), more };
         self.programs = each(self.programs);
         for host in self.hosts.iter_mut().filter_map(Value::as_object_mut) {
             for value in host.values_mut() {
@@ -133,7 +133,7 @@ impl Record {
 
     /// Clears the lists, and adds their lengths to `more`.
     fn shorten(&mut self) {
-        let Files { read, written, denied, put_aside, more } = &mut self.files;
+        let FileRecord { read, written, denied, put_aside, more } = &mut self.files;
         let lists = [read, written, denied, put_aside, &mut self.programs];
         *more += lists.into_iter().map(|list| list.drain(..).count() as u64).sum::<u64>();
         *more += self.hosts.drain(..).count() as u64;
@@ -141,7 +141,7 @@ impl Record {
         self.command.truncate(16);
     }
 
-    fn begin_at(time: SystemTime) -> Self {
+    fn start_at(time: SystemTime) -> Self {
         Self { id: new_id(time), started: clock::rfc3339(time), ..Self::default() }
     }
 }
@@ -150,15 +150,15 @@ impl Record {
 /// store never overwrites a record.
 fn new_id(time: SystemTime) -> String {
     let moment = format!("{}-{:03x}", clock::compact(time), clock::milliseconds(time));
-    with_chance(&moment)
+    with_random_suffix(&moment)
 }
 
 /// Replaces the random digits of an id.
-fn other_id(id: &str) -> String {
-    with_chance(id.get(..id.len().saturating_sub(3)).unwrap_or(id))
+fn next_free_id(id: &str) -> String {
+    with_random_suffix(id.get(..id.len().saturating_sub(3)).unwrap_or(id))
 }
 
-fn with_chance(moment: &str) -> String {
+fn with_random_suffix(moment: &str) -> String {
     // Each `RandomState` has its own random keys, which is random enough here.
     let chance = RandomState::new().hash_one(moment) & 0xfff;
     format!("{moment}{chance:03x}")

@@ -1,8 +1,8 @@
 //! Checks whether this machine meets the requirements of a skill.
 //!
 //! Environment variables, programs and the operating system decide whether a tool can run. Model,
-//! context and hardware are advice: a known mismatch is a sentence for the user, and what nobody
-//! knows is no mismatch.
+//! context and hardware are advice: a known mismatch is a sentence for the user, and
+//! an unknown value is not a mismatch.
 
 use std::{ffi::OsStr, fs};
 
@@ -13,9 +13,9 @@ use thiserror::Error;
 
 use crate::structured::{find_program, missing_programs};
 
-/// What is known of the machine and the model; everything may be unknown.
+/// Facts about the machine and the model; each may be unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct MachineFacts {
     /// Parameters of the model.
     pub model_parameters: Option<u64>,
     /// Tokens of the context window.
@@ -26,15 +26,15 @@ pub struct Facts {
     pub gpu_vram: Option<u64>,
 }
 
-impl Facts {
-    /// What can be found out about this machine; nothing is known about the model.
-    pub fn of_this_machine() -> Self {
+impl MachineFacts {
+    /// Detects the facts of this machine; those of the model stay unknown.
+    pub fn detect() -> Self {
         let accelerators = fs::read_dir("/dev/accel").map(|mut entries| entries.next().is_some());
         Self { npu: Some(accelerators.unwrap_or(false)), gpu_vram: gpu_memory(), ..Self::default() }
     }
 }
 
-/// Memory of the largest graphics card that tells; none if there is no card at all.
+/// Memory of the largest graphics card that reports it; none if there is no card.
 fn gpu_memory() -> Option<u64> {
     let cards = fs::read_dir("/sys/class/drm").ok()?.flatten();
     let sizes = cards.filter_map(|card| {
@@ -56,7 +56,7 @@ pub enum RequirementError {
     /// None of some programs is on `PATH`.
     #[error("none of these programs is on PATH: {}", .0.join(", "))]
     NoneOfPrograms(Vec<String>),
-    /// It works on other systems.
+    /// The skill supports only other systems.
     #[error("it works on {}, this is {here}", and(wanted))]
     OtherSystem {
         /// The systems that it works on.
@@ -132,15 +132,15 @@ fn system_name(word: &str) -> String {
 }
 
 /// Advice that is known not to be followed here, in sentences.
-pub fn advice(requirements: &Requirements, facts: &Facts) -> Vec<String> {
+pub fn find_mismatches(requirements: &Requirements, facts: &MachineFacts) -> Vec<String> {
     let mut said = Vec::new();
     if let (Some(text), Some(has)) = (&requirements.model, facts.model_parameters)
-        && !Least::parse(text).is_none_or(|least| least.holds(has))
+        && !Minimum::parse(text).is_none_or(|least| least.is_met_by(has))
     {
         said.push(format!("the skill asks for a model of {text} parameters, this one is smaller"));
     }
     if let (Some(text), Some(has)) = (&requirements.context, facts.context_tokens)
-        && !Least::parse(text).is_none_or(|least| least.holds(has))
+        && !Minimum::parse(text).is_none_or(|least| least.is_met_by(has))
     {
         said.push(format!("the skill asks for a context of {text} tokens, this one has {has}"));
     }
@@ -149,7 +149,7 @@ pub fn advice(requirements: &Requirements, facts: &Facts) -> Vec<String> {
         said.push("the skill asks for an NPU, there is none".to_owned());
     }
     if let (Some(text), Some(has)) = (hardware("gpu_vram"), facts.gpu_vram)
-        && !Least::parse(text).is_none_or(|least| least.holds(has))
+        && !Minimum::parse(text).is_none_or(|least| least.is_met_by(has))
     {
         said.push(format!("the skill asks for {text} of GPU memory, there is less"));
     }
@@ -158,13 +158,13 @@ pub fn advice(requirements: &Requirements, facts: &Facts) -> Vec<String> {
 
 /// A lower limit such as `>=7B`, `8K` or `> 1.5GB`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Least {
+struct Minimum {
     amount: f64,
     or_equal: bool,
 }
 
-impl Least {
-    /// `None` for what cannot be read: advice that nobody understands is not followed.
+impl Minimum {
+    /// Parses a minimum; `None` if the text cannot be parsed.
     fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         let (or_equal, rest) = match (text.strip_prefix(">="), text.strip_prefix('>')) {
@@ -175,7 +175,7 @@ impl Least {
         let rest = rest.trim();
         let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
         let (number, unit) = rest.split_at(digits);
-        // The smaller reading of a unit, so that nobody is warned for the sake of 24 tokens.
+        // The smaller reading of a unit, so that a difference of 24 tokens causes no warning.
         let factor = match unit.trim().to_ascii_uppercase().as_str() {
             "" => 1.0,
             "K" | "KB" => 1e3,
@@ -195,7 +195,7 @@ impl Least {
         clippy::cast_precision_loss,
         reason = "nobody counts parameters or bytes that exactly"
     )]
-    fn holds(self, has: u64) -> bool {
+    fn is_met_by(self, has: u64) -> bool {
         let has = has as f64;
         if self.or_equal { has >= self.amount } else { has > self.amount }
     }
@@ -250,16 +250,16 @@ mod tests {
     }
 
     #[test]
-    fn advice_is_only_about_what_is_known() {
-        assert_eq!(advice(&needs(), &Facts::default()), [""; 0]);
-        let small = Facts {
+    fn mismatches_need_known_facts() {
+        assert_eq!(find_mismatches(&needs(), &MachineFacts::default()), [""; 0]);
+        let small = MachineFacts {
             model_parameters: Some(3_000_000_000),
             context_tokens: Some(4096),
             npu: Some(false),
             gpu_vram: Some(2 << 30),
         };
         assert_eq!(
-            advice(&needs(), &small),
+            find_mismatches(&needs(), &small),
             [
                 "the skill asks for a model of >=7B parameters, this one is smaller",
                 "the skill asks for a context of >=8K tokens, this one has 4096",
@@ -267,13 +267,13 @@ mod tests {
                 "the skill asks for >=4GB of GPU memory, there is less",
             ]
         );
-        let large = Facts {
+        let large = MachineFacts {
             model_parameters: Some(7_000_000_000),
             context_tokens: Some(8192),
             npu: Some(true),
             gpu_vram: Some(4 << 30),
         };
-        assert_eq!(advice(&needs(), &large), [""; 0]);
+        assert_eq!(find_mismatches(&needs(), &large), [""; 0]);
     }
 
     #[test]
@@ -284,10 +284,10 @@ mod tests {
             ("8K", 8e3, true),
             (" >= 0GB ", 0.0, true),
         ] {
-            assert_eq!(Least::parse(text), Some(Least { amount, or_equal }), "{text}");
+            assert_eq!(Minimum::parse(text), Some(Minimum { amount, or_equal }), "{text}");
         }
         for text in ["big", "7Q", ">=", "1.2.3B"] {
-            assert_eq!(Least::parse(text), None, "{text}");
+            assert_eq!(Minimum::parse(text), None, "{text}");
         }
     }
 }

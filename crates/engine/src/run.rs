@@ -3,7 +3,7 @@
 //! [`plan`] works out everything that a run will do, without doing any of it. [`RunPlan::run`] then
 //! executes the plan in the sandbox and returns the envelope (the result for the caller) and the
 //! record (the log entry). [`refusal_record`] is the record of a call that the rules forbid, and
-//! [`unsound_record`] is the record of a call of a skill whose content does not match its
+//! [`invalid_skill_record`] is the record of a call of a skill whose content does not match its
 //! signature.
 
 mod action;
@@ -20,7 +20,7 @@ use std::{
 };
 
 use savoir_sandbox::{
-    Access, Counted, Limits, Network, Outcome, PathGrant, Policy, Variable, Watch,
+    Access, Limits, MemoryCount, Network, Outcome, PathGrant, Policy, Variable, Watch,
 };
 use savoir_skill::{
     Skill,
@@ -31,7 +31,7 @@ use savoir_skill::{
 };
 use serde_json::{Map, Value};
 
-use self::{action::Input, denied::Surroundings, packages::Packages, variables::Unseen};
+use self::{action::CommandInput, denied::Surroundings, packages::Packages, variables::Unseen};
 pub use self::{
     action::{Action, Functions, PythonCall},
     denied::Denial,
@@ -41,16 +41,16 @@ pub use self::{
 use crate::{
     approval::{ExtraGrants, Program, Request},
     call,
-    cancel::{Cancel, Guard},
+    cancel::{Cancel, CancelOnDrop},
     envelope::{Envelope, Stream},
     error::RunError,
-    grant::{self, Grants, Visible},
+    grant::{self, Grants, VisibleSecrets},
     home::Home,
     inspect::inspect,
     limits,
     loaded_skill::LoadedSkill,
-    protection::{GuardedFolders, Unusable},
-    record::{DecisionRecord, ErrorRecord, Record},
+    protection::{FolderError, GuardedFolders},
+    record::{DecisionRecord, ErrorRecord, RunRecord},
     requirements,
     run_environment::RunEnvironment,
     secrets::{Masker, mask},
@@ -116,7 +116,7 @@ pub struct RunPlan {
     /// Stops the run when the caller no longer waits for it.
     cancel: Cancel,
     /// Secrets that the tool can see. They are masked in its output and in the record.
-    secrets: Visible,
+    secrets: VisibleSecrets,
 }
 
 /// The standard input of a program.
@@ -146,7 +146,7 @@ pub enum RunUpdate<'a> {
 pub struct FinishedRun {
     pub envelope: Envelope,
     /// The record of the run, without the decision that allowed it.
-    pub record: Record,
+    pub record: RunRecord,
     /// The end of the process and the accesses that the sandbox observed.
     pub outcome: Outcome,
     /// The complete return value of a Python function.
@@ -175,7 +175,7 @@ pub fn plan(call: &Call<'_>) -> Result<RunPlan, RunError> {
         (None, CallInput::Code { fence, .. }) => action::code(fence)?,
         (Some(tool), input) => {
             let arguments = arguments(tool, input)?;
-            set = assigned(tool, &arguments)?;
+            set = assigned_variables(tool, &arguments)?;
             action::of(loaded_skill, tool, arguments)?
         }
         (None, _) => return Err(RunError::call("unknown-tool", "no tool was named")),
@@ -195,7 +195,8 @@ fn warnings(call: &Call<'_>, tool: Option<&Tool>) -> Vec<String> {
     let path = path.map_or("", |(_, path)| path.as_str());
     let missing = requirements::check_programs(requirements, path.as_ref()).err();
     let mut warnings: Vec<String> = missing.iter().map(ToString::to_string).collect();
-    warnings.extend(requirements::advice(requirements, &requirements::Facts::of_this_machine()));
+    warnings
+        .extend(requirements::find_mismatches(requirements, &requirements::MachineFacts::detect()));
     if let Some(Runner::Command(template)) = tool.map(|tool| &tool.runner) {
         let hint = "put the line into a script of the skill, or use bash -c '…'";
         warnings.extend(template.shell_problems.iter().map(|problem| format!("{problem}: {hint}")));
@@ -222,7 +223,7 @@ pub(crate) fn start_directory(loaded_skill: &LoadedSkill, run_env: &RunEnvironme
 
 /// The variables that a command sets for its program. A command is refused if its arguments could
 /// change which program runs.
-fn assigned(
+fn assigned_variables(
     tool: &Tool,
     arguments: &Map<String, Value>,
 ) -> Result<Vec<(String, String)>, RunError> {
@@ -251,13 +252,13 @@ fn assemble(
 ) -> Result<RunPlan, RunError> {
     let Call { loaded_skill, run_env, extra, .. } = call;
     let skill = &loaded_skill.skill;
-    let permissions = grant::effective(skill, run_env);
+    let permissions = grant::effective_permissions(skill, run_env);
     let directory = start_directory(loaded_skill, run_env);
     let mut programs: Vec<PathBuf> =
         action.programs().iter().map(|program| program.path.clone()).collect();
     programs.extend(required_programs(loaded_skill));
     let shown_set = set.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>();
-    let own_variables: Vec<_> = own_variables(call).into_iter().chain(set).collect();
+    let skill_variables: Vec<_> = skill_variables(call).into_iter().chain(set).collect();
     let grants = Grants {
         permissions: &permissions,
         extra,
@@ -269,7 +270,7 @@ fn assemble(
         programs: &programs,
         runs_programs: skill.dialect.running().runs_programs,
         variables: &skill.requirements.env_vars,
-        own_variables: &own_variables,
+        own_variables: &skill_variables,
         directory: &directory,
     };
     let seconds = seconds(loaded_skill);
@@ -282,7 +283,7 @@ fn assemble(
     }
     let secrets = grant::visible_secrets(&grants, &policy);
     // The root of the sandbox can never be written, so it needs no grant.
-    if directory.parent().is_some() && !shows(&policy, &directory) {
+    if directory.parent().is_some() && !can_see(&policy, &directory) {
         // Without this grant, a program could write into a folder in memory and report success.
         policy.paths.push(PathGrant::hidden(&directory));
     }
@@ -297,7 +298,7 @@ fn assemble(
         here: run_env.directory.clone(),
         home: run_env.home.clone(),
         writable: writable(&policy),
-        never_written: grant::never_written(run_env),
+        always_protected: grant::always_protected(run_env),
         protected,
         variables: Unseen::of(loaded_skill, &action, run_env, &policy),
     };
@@ -335,11 +336,11 @@ fn seconds(loaded_skill: &LoadedSkill) -> u32 {
     let LoadedSkill { skill, .. } = loaded_skill;
     let said = skill.policy.timeout;
     said.map_or(skill.dialect.running().seconds, |seconds| {
-        seconds.clamp(limits::MIN_SECONDS, limits::MAX_SECONDS)
+        seconds.clamp(limits::MIN_TOOL_SECONDS, limits::MAX_TOOL_SECONDS)
     })
 }
 
-fn own_variables(call: &Call<'_>) -> Vec<(String, String)> {
+fn skill_variables(call: &Call<'_>) -> Vec<(String, String)> {
     let Call { loaded_skill, mode, .. } = call;
     let value = |about: VariableContent| match about {
         VariableContent::Name => loaded_skill.skill.name.clone(),
@@ -371,7 +372,7 @@ pub fn input_variable(name: &str) -> String {
 
 /// Whether a run sees the content of a folder, or has a private folder at exactly this path, such
 /// as its home and its temporary folder.
-fn shows(policy: &Policy, folder: &Path) -> bool {
+fn can_see(policy: &Policy, folder: &Path) -> bool {
     policy.paths.iter().any(|PathGrant { path, access }| match access {
         Access::Private | Access::Hidden => path == folder,
         Access::Protected => false,
@@ -387,7 +388,7 @@ fn writable(policy: &Policy) -> Vec<PathBuf> {
 }
 
 fn run_limits(programs: &[Program], seconds: u32) -> Limits {
-    let reserving = programs.iter().any(|program| {
+    let reserves_memory = programs.iter().any(|program| {
         let name = program.path.file_name().map(|name| name.to_string_lossy().into_owned());
         name.is_some_and(|name| RESERVING_RUNTIMES.contains(&name.as_str()))
     });
@@ -396,40 +397,40 @@ fn run_limits(programs: &[Program], seconds: u32) -> Limits {
         // Several threads use processor time in parallel, so the limit is four times the wall
         // clock.
         cpu: Some(u64::from(seconds) * 4),
-        counted: if reserving { Counted::Data } else { Counted::Addresses },
+        memory_count: if reserves_memory { MemoryCount::Data } else { MemoryCount::AddressSpace },
         ..Limits::default()
     }
 }
 
 impl RunPlan {
     /// Makes Python print immediately instead of buffering its output.
-    pub fn print_at_once(&mut self) {
+    pub fn disable_output_buffering(&mut self) {
         let value = Variable::Plain("1".to_owned());
         self.policy.environment.insert("PYTHONUNBUFFERED".to_owned(), value);
     }
 
     /// Replaces the time limit that the skill or its dialect sets.
     pub fn limit_time(&mut self, seconds: u32) {
-        self.seconds = seconds.clamp(limits::MIN_SECONDS, limits::MAX_GIVEN_SECONDS);
+        self.seconds = seconds.clamp(limits::MIN_TOOL_SECONDS, limits::MAX_USER_SECONDS);
         self.policy.limits.wall = Some(Duration::from_secs(self.seconds.into()));
         self.policy.limits.cpu = Some(u64::from(self.seconds) * 4);
     }
 
     /// Returns a guard that stops the run, with all child processes, when it is dropped.
-    pub fn guard(&self) -> Guard {
-        self.cancel.guard()
+    pub fn cancel_on_drop(&self) -> CancelOnDrop {
+        self.cancel.cancel_on_drop()
     }
 
     /// Installs packages, runs the tool, and moves protected files aside that the tool created.
-    /// Calls `hear` with progress and output during the run.
+    /// Calls `report` with progress and output during the run.
     pub fn run(
         mut self,
         loaded_skill: &LoadedSkill,
         home: &Home,
-        hear: &mut dyn FnMut(RunUpdate<'_>),
+        report: &mut dyn FnMut(RunUpdate<'_>),
     ) -> Result<FinishedRun, RunError> {
         // Without Landlock, the sandbox lacks its second layer, so only signed skills run.
-        if loaded_skill.tier == Tier::Experimental && savoir_sandbox::landlock().is_none() {
+        if loaded_skill.tier == Tier::Experimental && savoir_sandbox::landlock_version().is_none() {
             return Err(RunError::refused(
                 "sandbox-incomplete",
                 "this machine has no Landlock, and the skill is unsigned",
@@ -439,43 +440,46 @@ impl RunPlan {
         let record = self.record(loaded_skill);
         // A tool may put a secret into an exception or a path, so errors and records are masked,
         // too.
-        let Visible { in_output, in_records } = self.secrets.clone();
+        let VisibleSecrets { in_output, in_records } = self.secrets.clone();
         let mut masker = Masker::new(&in_output);
-        let mut hear_masked = |heard: RunUpdate<'_>| match heard {
-            RunUpdate::Progress(line) => hear(RunUpdate::Progress(line)),
+        let mut report_masked = |update: RunUpdate<'_>| match update {
+            RunUpdate::Progress(line) => report(RunUpdate::Progress(line)),
             RunUpdate::Printed(stream, bytes) => {
-                hear(RunUpdate::Printed(stream, &masker.push(stream, bytes)));
+                report(RunUpdate::Printed(stream, &masker.push(stream, bytes)));
             }
         };
         let surroundings = self.surroundings.clone();
-        self.install(loaded_skill, home, &mut |line| hear_masked(RunUpdate::Progress(line)))?;
-        let held = GuardedFolders::new(&self.policy, &surroundings.protected, &surroundings.home)
-            .map_err(unheld)?;
+        self.install(loaded_skill, home, &mut |line| report_masked(RunUpdate::Progress(line)))?;
+        let guarded =
+            GuardedFolders::new(&self.policy, &surroundings.protected, &surroundings.home)
+                .map_err(folder_failure)?;
         let policy = std::mem::take(&mut self.policy);
-        let ran = held.around(policy, |policy| {
-            Self { policy, ..self }.carry_out(loaded_skill, home, &mut hear_masked)
+        let ran = guarded.run_guarded(policy, |policy| {
+            Self { policy, ..self }.execute_action(loaded_skill, home, &mut report_masked)
         });
-        let (done, mut put_aside, unseen) = ran.map_err(unheld)?;
+        let (done, mut moved_files, incomplete_searches) = ran.map_err(folder_failure)?;
         for stream in [Stream::Stdout, Stream::Stderr] {
             let rest = masker.finish(stream);
             if !rest.is_empty() {
-                hear(RunUpdate::Printed(stream, &rest));
+                report(RunUpdate::Printed(stream, &rest));
             }
         }
-        put_aside.extend(done.iter().flat_map(|done| done.outcome.put_aside.clone()));
-        for why in unseen {
+        moved_files.extend(done.iter().flat_map(|done| done.outcome.moved_files.clone()));
+        for why in incomplete_searches {
             let line = format!("look yourself for files that other programs obey: {why}");
-            hear(RunUpdate::Progress(&line));
+            report(RunUpdate::Progress(&line));
         }
-        for one in put_aside.iter().take(limits::MAX_TOLD) {
-            hear(RunUpdate::Progress(&one.to_string()));
+        for one in moved_files.iter().take(limits::MAX_REPORTED_FILES) {
+            report(RunUpdate::Progress(&one.to_string()));
         }
-        if let Some(more) = put_aside.len().checked_sub(limits::MAX_TOLD).filter(|more| *more > 0) {
-            hear(RunUpdate::Progress(&format!("{more} more are in the record: savoir runs")));
+        if let Some(more) =
+            moved_files.len().checked_sub(limits::MAX_REPORTED_FILES).filter(|more| *more > 0)
+        {
+            report(RunUpdate::Progress(&format!("{more} more are in the record: savoir runs")));
         }
         match done {
             Ok(mut done) => {
-                done.outcome.put_aside = put_aside;
+                done.outcome.moved_files = moved_files;
                 done.mask(&in_output, &in_records);
                 let mut finished = action::complete(record, done);
                 let FinishedRun { envelope, outcome, record, .. } = &mut finished;
@@ -494,34 +498,36 @@ impl RunPlan {
         home: &Home,
         say: &mut dyn FnMut(&str),
     ) -> Result<(), RunError> {
-        still_wanted(&self.cancel)?;
+        check_not_cancelled(&self.cancel)?;
         let packages = std::mem::take(&mut self.packages);
         let Action::Command { program, .. } = &mut self.action else { return Ok(()) };
         let (cancel, policy) = (&self.cancel, &mut self.policy);
-        packages
-            .provide(&mut packages::Run { loaded_skill, home, cancel, policy, program }, say)?;
+        packages.install(
+            &mut packages::PackageRun { loaded_skill, home, cancel, policy, program },
+            say,
+        )?;
         // The installation may have taken minutes, in which the skill can have changed.
         loaded_skill.refuse_changed()?;
-        still_wanted(&self.cancel)
+        check_not_cancelled(&self.cancel)
     }
 
-    fn carry_out(
+    fn execute_action(
         mut self,
         loaded_skill: &LoadedSkill,
         home: &Home,
-        hear: &mut dyn FnMut(RunUpdate<'_>),
-    ) -> Result<action::Done, RunError> {
-        still_wanted(&self.cancel)?;
+        report: &mut dyn FnMut(RunUpdate<'_>),
+    ) -> Result<action::FinishedAction, RunError> {
+        check_not_cancelled(&self.cancel)?;
         match std::mem::take(&mut self.action) {
             Action::None => Err(RunError::call("unknown-tool", "there is nothing to run")),
             Action::Command { program, arguments, input } => {
                 let input = match self.stdin {
-                    Stdin::Inherited if input.is_empty() => Input::Inherited,
-                    Stdin::Terminal if input.is_empty() => Input::Terminal,
-                    _ => Input::Text(&input),
+                    Stdin::Inherited if input.is_empty() => CommandInput::Inherited,
+                    Stdin::Terminal if input.is_empty() => CommandInput::Terminal,
+                    _ => CommandInput::Text(&input),
                 };
                 let command = (&program, arguments.as_slice(), input);
-                action::run_command(self.policy, command, &self.cancel, hear)
+                action::run_command(self.policy, command, &self.cancel, report)
             }
             Action::Python(call) => {
                 let PythonCall { interpreter, functions, function, arguments } = call;
@@ -532,7 +538,7 @@ impl RunPlan {
                     &interpreter,
                     &functions,
                     home,
-                    &mut |line| hear(RunUpdate::Progress(line)),
+                    &mut |line| report(RunUpdate::Progress(line)),
                 )?;
                 let most = Duration::from_secs(self.seconds.into());
                 let answer = match tools.call(&function, &arguments, most) {
@@ -547,43 +553,44 @@ impl RunPlan {
     }
 
     /// Whether the tool sees an empty working directory, because nothing in there is granted.
-    pub fn starts_empty(&self) -> bool {
+    pub fn starts_in_empty_folder(&self) -> bool {
         matches!(self.policy.access(&self.directory), Some(Access::Private | Access::Hidden))
     }
 
     /// The record of this run, with everything that is known before it starts.
-    pub fn record(&self, loaded_skill: &LoadedSkill) -> Record {
-        let Request { tool, command, mut permissions, unasked, .. } = self.request.clone();
-        permissions.extend(unasked);
-        Record {
+    pub fn record(&self, loaded_skill: &LoadedSkill) -> RunRecord {
+        let Request { tool, command, mut permissions, implicit_permissions, .. } =
+            self.request.clone();
+        permissions.extend(implicit_permissions);
+        RunRecord {
             tool,
             command,
             permissions,
             directory: Some(self.directory.clone()),
             policy: serde_json::to_value(&self.policy).unwrap_or_default(),
-            ..begin(loaded_skill)
+            ..new_record(loaded_skill)
         }
     }
 }
 
 /// Fails if the caller has stopped waiting, so that nothing is started for it.
-fn still_wanted(cancel: &Cancel) -> Result<(), RunError> {
+fn check_not_cancelled(cancel: &Cancel) -> Result<(), RunError> {
     if cancel.is_cancelled() {
-        return Err(RunError::failed("stopped", "nobody waits for it any more"));
+        return Err(RunError::failed("stopped", "the caller stopped waiting"));
     }
     Ok(())
 }
 
 /// The error for a folder that is granted for writing, but cannot be searched for protected files.
-fn unheld((code, why): Unusable) -> RunError {
+fn folder_failure((code, why): FolderError) -> RunError {
     RunError::refused(code, format!("a folder cannot be opened for writing: {why}"))
         .with_hint("grant a smaller folder with --allow-write")
 }
 
 /// A record with the fields that every run of a skill has.
-fn begin(loaded_skill: &LoadedSkill) -> Record {
+fn new_record(loaded_skill: &LoadedSkill) -> RunRecord {
     let skill = &loaded_skill.skill;
-    Record {
+    RunRecord {
         skill: skill.name.clone(),
         version: skill.version.clone(),
         path: loaded_skill.path().to_owned(),
@@ -592,43 +599,52 @@ fn begin(loaded_skill: &LoadedSkill) -> Record {
         trust: loaded_skill.trust,
         tier: loaded_skill.tier,
         permissions: skill.permissions.clone(),
-        ..Record::begin()
+        ..RunRecord::start()
     }
 }
 
 /// The record of a prompt that a model answers. No program is executed, so no permissions are used.
-pub fn prompt_record(loaded_skill: &LoadedSkill) -> Record {
+pub fn prompt_record(loaded_skill: &LoadedSkill) -> RunRecord {
     let reason = "a model reads its text, and nothing is executed".to_owned();
     let decision = DecisionRecord { verdict: "run".to_owned(), reason, approved_by: None };
-    Record { decision, ..begin(loaded_skill) }
+    RunRecord { decision, ..new_record(loaded_skill) }
 }
 
 /// The record of a call that was refused before it could be planned.
-pub fn refusal_record(loaded_skill: &LoadedSkill, tool: Option<&str>, error: &RunError) -> Record {
-    refused(begin(loaded_skill), tool, error)
+pub fn refusal_record(
+    loaded_skill: &LoadedSkill,
+    tool: Option<&str>,
+    error: &RunError,
+) -> RunRecord {
+    rejected_record(new_record(loaded_skill), tool, error)
 }
 
 /// The record of a call of a skill whose content does not match its signature. Such a skill cannot
 /// become a [`LoadedSkill`].
-pub fn unsound_record(skill: &Skill, path: &Path, tool: Option<&str>, error: &RunError) -> Record {
-    let begun = Record {
+pub fn invalid_skill_record(
+    skill: &Skill,
+    path: &Path,
+    tool: Option<&str>,
+    error: &RunError,
+) -> RunRecord {
+    let record = RunRecord {
         skill: skill.name.clone(),
         version: skill.version.clone(),
         path: path.to_owned(),
         dialect: skill.dialect.id().to_owned(),
         permissions: skill.permissions.clone(),
-        ..Record::begin()
+        ..RunRecord::start()
     };
-    refused(begun, tool, error)
+    rejected_record(record, tool, error)
 }
 
-fn refused(begun: Record, tool: Option<&str>, error: &RunError) -> Record {
+fn rejected_record(record: RunRecord, tool: Option<&str>, error: &RunError) -> RunRecord {
     let (code, message) = (error.code.to_string(), error.message.clone());
     let (verdict, reason) = ("refused".to_owned(), message.clone());
-    Record {
+    RunRecord {
         tool: tool.map(str::to_owned),
         decision: DecisionRecord { verdict, reason, approved_by: None },
         error: Some(ErrorRecord { code, message }),
-        ..begun
+        ..record
     }
 }

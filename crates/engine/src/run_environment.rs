@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_repository_counts() {
+    fn nearest_repository_is_used() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         std::fs::create_dir_all(root.join("outer/inner/deep")).unwrap();

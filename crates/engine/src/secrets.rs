@@ -26,17 +26,17 @@ use crate::{
 };
 
 /// The text that replaces a secret.
-const MASK: &str = "[secret]";
+const MASK_TEXT: &str = "[secret]";
 
 /// The folder with the secrets, below the data folder and accessible only for its owner.
 pub(crate) const FOLDER: &str = "secrets";
 
 /// The format of the file.
-const VERSION: u64 = 2;
+const FORMAT_VERSION: u64 = 2;
 
 /// The location of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum SecretLocation {
     /// In the keyring of the system.
     Keyring,
     /// In a file that only its owner can read.
@@ -46,13 +46,13 @@ pub enum Place {
 /// Why a value is neither stored in the keyring nor found there.
 #[derive(Clone, Debug, Error)]
 pub enum KeyringError {
-    /// There is none, or it has no place for new values yet.
+    /// There is no keyring, or it has no collection for new values yet.
     #[error("no keyring answers")]
     Absent,
     /// Nobody unlocked it.
     #[error("the keyring is locked")]
     Locked,
-    /// It has no such value any more.
+    /// The value was removed from the keyring.
     #[error("the keyring has no value for {0}")]
     Gone(String),
     /// Something else.
@@ -89,8 +89,8 @@ impl StoredSecret {
     }
 
     /// The location of the value.
-    pub fn place(&self) -> Place {
-        if self.value.is_some() { Place::File } else { Place::Keyring }
+    pub fn location(&self) -> SecretLocation {
+        if self.value.is_some() { SecretLocation::File } else { SecretLocation::Keyring }
     }
 
     /// The value, which must not be printed. The keyring may ask the user to unlock it.
@@ -116,7 +116,7 @@ impl fmt::Debug for StoredSecret {
 }
 
 #[derive(Serialize, Deserialize)]
-struct File {
+struct SecretsFile {
     version: u64,
     secrets: Vec<StoredSecret>,
 }
@@ -126,13 +126,13 @@ struct File {
 pub struct Secrets {
     home: Home,
     /// The location for new values, if it is available.
-    preferred: Place,
+    preferred: SecretLocation,
 }
 
 impl Secrets {
     /// Creates the store of a home; reads nothing yet.
     pub fn new(home: &Home) -> Self {
-        Self { home: home.clone(), preferred: Place::Keyring }
+        Self { home: home.clone(), preferred: SecretLocation::Keyring }
     }
 
     /// The file that lists the secrets, which may not exist.
@@ -144,24 +144,24 @@ impl Secrets {
     pub fn list(&self) -> Result<Vec<StoredSecret>, StoreError> {
         let path = self.file();
         store::refuse_readable(&path)?;
-        let Some(file) = store::read_json::<File>(&path)? else { return Ok(Vec::new()) };
-        if file.version > VERSION {
-            return Err(StoreError::Newer { path, found: file.version, known: VERSION });
+        let Some(file) = store::read_json::<SecretsFile>(&path)? else { return Ok(Vec::new()) };
+        if file.version > FORMAT_VERSION {
+            return Err(StoreError::Newer { path, found: file.version, known: FORMAT_VERSION });
         }
         Ok(file.secrets)
     }
 
     /// Stores a value, and replaces the one of the same name for the same skill; returns its
     /// location.
-    pub fn set(&self, mut secret: StoredSecret) -> Result<Place, StoreError> {
+    pub fn set(&self, mut secret: StoredSecret) -> Result<SecretLocation, StoreError> {
         let StoredSecret { name, skill, value, .. } = &mut secret;
         if let Some(text) = value
-            && self.preferred == Place::Keyring
+            && self.preferred == SecretLocation::Keyring
             && keyring::store(name, skill.as_deref(), text).is_ok()
         {
             *value = None;
         }
-        let place = secret.place();
+        let place = secret.location();
         self.change(|secrets| {
             secrets.retain(|known| !known.is_same(&secret.name, secret.skill.as_deref()));
             secrets.push(secret);
@@ -175,7 +175,7 @@ impl Secrets {
         let Some(secret) = secrets.iter().find(|known| known.is_same(name, skill)) else {
             return Ok(false);
         };
-        if secret.place() == Place::Keyring {
+        if secret.location() == SecretLocation::Keyring {
             keyring::remove(name, skill)?;
         }
         self.change(|secrets| secrets.retain(|known| !known.is_same(name, skill)))?;
@@ -186,11 +186,15 @@ impl Secrets {
     fn change(&self, change: impl FnOnce(&mut Vec<StoredSecret>)) -> Result<(), StoreError> {
         self.home.data_folder(FOLDER)?;
         let path = self.file();
-        let _turn = store::take_turn(&path)?;
+        let _lock = store::lock_file(&path)?;
         let mut secrets = self.list()?;
         change(&mut secrets);
         secrets.sort_by(|a, b| (&a.name, &a.skill).cmp(&(&b.name, &b.skill)));
-        store::write_json(&path, &File { version: VERSION, secrets }, Existing::Replace)
+        store::write_json(
+            &path,
+            &SecretsFile { version: FORMAT_VERSION, secrets },
+            Existing::Replace,
+        )
     }
 }
 
@@ -209,10 +213,10 @@ pub(crate) fn value_for<'a>(
 /// not masked.
 pub(crate) fn mask(secrets: &[String], text: String) -> String {
     let mut real: Vec<&String> =
-        secrets.iter().filter(|secret| secret.len() >= limits::SECRET_BYTES).collect();
+        secrets.iter().filter(|secret| secret.len() >= limits::MIN_MASKED_SECRET_BYTES).collect();
     // Longer secrets first, so that no part of one remains when another secret is a part of it.
     real.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-    real.into_iter().fold(text, |text, secret| text.replace(secret.as_str(), MASK))
+    real.into_iter().fold(text, |text, secret| text.replace(secret.as_str(), MASK_TEXT))
 }
 
 /// Masks the secrets in every text of a JSON value.
@@ -228,7 +232,7 @@ pub(crate) fn mask_json(secrets: &[String], value: &mut serde_json::Value) {
 
 /// Whether a stream may continue.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum More {
+enum MoreInput {
     MayCome,
     No,
 }
@@ -247,7 +251,7 @@ pub(crate) struct Masker {
 
 impl Masker {
     pub(crate) fn new(secrets: &[String]) -> Self {
-        let real = secrets.iter().filter(|secret| secret.len() >= limits::SECRET_BYTES);
+        let real = secrets.iter().filter(|secret| secret.len() >= limits::MIN_MASKED_SECRET_BYTES);
         // On a terminal, lines end with `\r
         // `.
         let spelt = real.flat_map(|secret| [secret.clone(), secret.replace('\n', "\r\n")]);
@@ -263,15 +267,15 @@ impl Masker {
             return bytes.to_owned();
         }
         self.waiting[index(stream)].extend_from_slice(bytes);
-        self.take(stream, More::MayCome)
+        self.take(stream, MoreInput::MayCome)
     }
 
     /// Returns the remaining bytes at the end of a stream.
     pub(crate) fn finish(&mut self, stream: Stream) -> Vec<u8> {
-        self.take(stream, More::No)
+        self.take(stream, MoreInput::No)
     }
 
-    fn take(&mut self, stream: Stream, more: More) -> Vec<u8> {
+    fn take(&mut self, stream: Stream, more: MoreInput) -> Vec<u8> {
         let Self { secrets, waiting } = self;
         let waiting = &mut waiting[index(stream)];
         let mut shown = Vec::with_capacity(waiting.len());
@@ -279,11 +283,11 @@ impl Masker {
         while at < waiting.len() {
             let rest = &waiting[at..];
             let goes_on = |secret: &Vec<u8>| secret.len() > rest.len() && secret.starts_with(rest);
-            if more == More::MayCome && secrets.iter().any(goes_on) {
+            if more == MoreInput::MayCome && secrets.iter().any(goes_on) {
                 break;
             }
             if let Some(secret) = secrets.iter().find(|secret| rest.starts_with(secret)) {
-                shown.extend_from_slice(MASK.as_bytes());
+                shown.extend_from_slice(MASK_TEXT.as_bytes());
                 at += secret.len();
             } else {
                 shown.push(rest[0]);
@@ -300,9 +304,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_of_a_skill_counts_before_the_one_for_all() {
+    fn secret_of_a_skill_has_precedence() {
         let folder = tempfile::tempdir().unwrap();
-        let secrets = Secrets { home: Home::at(folder.path()), preferred: Place::File };
+        let secrets = Secrets { home: Home::at(folder.path()), preferred: SecretLocation::File };
         let (own, other) = (Path::new("/skills/own"), Path::new("/skills/other"));
         secrets.set(StoredSecret::new("TOKEN", None, "for all".into())).unwrap();
         secrets.set(StoredSecret::new("TOKEN", Some(own), "old".into())).unwrap();

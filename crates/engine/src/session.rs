@@ -9,7 +9,7 @@ use crate::{
     error::{Fault, RunError},
     home::Home,
     loaded_skill::LoadedSkill,
-    record::{DecisionRecord, ErrorRecord, Record, Records, Room},
+    record::{DecisionRecord, ErrorRecord, ReservedSpace, RunRecord, RunRecords},
     run::{Call, FinishedRun, RunPlan, RunUpdate, plan, refusal_record},
 };
 
@@ -53,7 +53,7 @@ impl Session<'_> {
     pub fn plan(&self, call: &Call<'_>) -> Result<RunPlan, RunError> {
         plan(call).inspect_err(|error| {
             if error.fault == Fault::Refused {
-                self.keep(&mut refusal_record(self.loaded_skill, Some(call.tool), error));
+                self.store_record(&mut refusal_record(self.loaded_skill, Some(call.tool), error));
             }
         })
     }
@@ -62,11 +62,11 @@ impl Session<'_> {
     pub fn check_approval(
         &self,
         plan: &RunPlan,
-        earlier: SavedApprovals,
+        saved: SavedApprovals,
     ) -> Result<RunDecision, RunError> {
         let request = &plan.request;
-        let kept = Approvals::new(self.home).get(&request.path).map_err(unkept)?;
-        match decide(request, kept.as_ref().filter(|_| earlier == SavedApprovals::Use)) {
+        let stored = Approvals::new(self.home).get(&request.path).map_err(approvals_failure)?;
+        match decide(request, stored.as_ref().filter(|_| saved == SavedApprovals::Use)) {
             Verdict::Run { reason } => {
                 let verdict = "run".to_owned();
                 Ok(RunDecision::Run(DecisionRecord { verdict, reason, approved_by: None }))
@@ -87,13 +87,13 @@ impl Session<'_> {
     pub fn record_approval(
         &self,
         question: &ApprovalQuestion,
-        how: ApprovalDuration,
+        duration: ApprovalDuration,
     ) -> Result<DecisionRecord, RunError> {
-        if how == ApprovalDuration::Always {
+        if duration == ApprovalDuration::Always {
             let approval = Approval::new(&question.request, user_name());
-            Approvals::new(self.home).keep(approval).map_err(unkept)?;
+            Approvals::new(self.home).save(approval).map_err(approvals_failure)?;
         }
-        let verdict = match how {
+        let verdict = match duration {
             ApprovalDuration::Once => "once",
             ApprovalDuration::Always => "always",
         };
@@ -107,7 +107,7 @@ impl Session<'_> {
         let (verdict, reason) = (verdict.to_owned(), message.to_owned());
         record.decision = DecisionRecord { verdict, reason, approved_by: None };
         record.error = Some(ErrorRecord { code: code.to_owned(), message: message.to_owned() });
-        self.keep(&mut record);
+        self.store_record(&mut record);
     }
 
     /// Runs a plan and stores its record.
@@ -115,14 +115,14 @@ impl Session<'_> {
         &self,
         plan: RunPlan,
         decision: DecisionRecord,
-        hear: &mut dyn FnMut(RunUpdate<'_>),
+        on_update: &mut dyn FnMut(RunUpdate<'_>),
     ) -> Result<FinishedRun, RunError> {
         let mut record = plan.record(self.loaded_skill);
-        let room = Records::new(self.home).set_aside();
-        match plan.run(self.loaded_skill, self.home, hear) {
+        let reserved = RunRecords::new(self.home).reserve_space();
+        match plan.run(self.loaded_skill, self.home, on_update) {
             Ok(mut finished) => {
                 finished.record.decision = decision;
-                self.keep_in(&mut finished.record, room);
+                self.store_record_in(&mut finished.record, reserved);
                 Ok(finished)
             }
             Err(error) => {
@@ -130,20 +130,20 @@ impl Session<'_> {
                 let message = error.message.lines().next().unwrap_or_default().to_owned();
                 record.decision = decision;
                 record.error = Some(ErrorRecord { code: error.code.to_string(), message });
-                self.keep_in(&mut record, room);
+                self.store_record_in(&mut record, reserved);
                 Err(error)
             }
         }
     }
 
-    fn keep_in(&self, record: &mut Record, room: Room) {
-        if let Err(error) = Records::new(self.home).add_in(record, room) {
+    fn store_record_in(&self, record: &mut RunRecord, reserved: ReservedSpace) {
+        if let Err(error) = RunRecords::new(self.home).add_using_reserved(record, reserved) {
             (self.on_record_error)(&error);
         }
     }
 
-    pub fn keep(&self, record: &mut Record) {
-        if let Err(error) = Records::new(self.home).add(record) {
+    pub fn store_record(&self, record: &mut RunRecord) {
+        if let Err(error) = RunRecords::new(self.home).add(record) {
             (self.on_record_error)(&error);
         }
     }
@@ -157,6 +157,6 @@ impl std::fmt::Debug for Session<'_> {
     }
 }
 
-fn unkept(error: StoreError) -> RunError {
+fn approvals_failure(error: StoreError) -> RunError {
     RunError::failed("approvals-unreadable", error)
 }

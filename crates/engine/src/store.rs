@@ -1,5 +1,5 @@
-//! Files that Savoir keeps: a reader sees the old text or the new one, never half of it, and two
-//! writers take turns.
+//! Reads and writes Savoir's JSON files: writes are atomic, and a lock file orders concurrent
+//! writers.
 
 use std::{
     fs,
@@ -10,10 +10,10 @@ use std::{
 use serde::{Serialize, de::DeserializeOwned};
 use thiserror::Error;
 
-/// Why something could not be kept or found again.
+/// Why a file could not be stored or read.
 #[derive(Debug, Error)]
 pub enum StoreError {
-    /// There is no home folder to keep anything in.
+    /// There is no home folder to store files in.
     #[error("it is not known where to keep files: neither SAVOIR_HOME nor HOME is set")]
     NoHome,
     /// A folder could not be made or listed.
@@ -21,7 +21,7 @@ pub enum StoreError {
     Folder {
         /// The folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// Other users may write a file or a folder that decides what runs.
@@ -41,7 +41,7 @@ pub enum StoreError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// A file could not be written.
@@ -49,15 +49,15 @@ pub enum StoreError {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A file holds something else than Savoir wrote.
+    /// A file does not have the format that Savoir writes.
     #[error("{} is damaged: {problem}", path.display())]
     Corrupt {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         problem: String,
     },
     /// The keyring of the system has something and does not give it.
@@ -76,15 +76,15 @@ pub enum StoreError {
     /// No record has the identifier.
     #[error("there is no run `{id}`")]
     NoSuchRun {
-        /// What was asked for.
+        /// The requested ID.
         id: String,
     },
     /// Several records begin with the identifier.
     #[error("`{id}` could be any of {count} runs: {}", some.join(", "))]
     AmbiguousRun {
-        /// What was asked for.
+        /// The requested ID.
         id: String,
-        /// How many runs begin with it.
+        /// The number of runs whose IDs start with it.
         count: usize,
         /// The newest of them.
         some: Vec<String>,
@@ -103,7 +103,7 @@ impl StoreError {
             Self::Exposed { path } => format!("close it with: chmod go-w {}", path.display()),
             Self::Readable { path } => format!("close it with: chmod 600 {}", path.display()),
             Self::Corrupt { path, .. } => format!(
-                "mend it, or move it away to begin anew without what it holds: mv {0} {0}.damaged",
+                "fix it, or move it away to start with an empty one: mv {0} {0}.damaged",
                 path.display()
             ),
             Self::Keyring(_) => "unlock the keyring, and try again".to_owned(),
@@ -125,7 +125,7 @@ pub fn make_folder(path: &Path) -> Result<(), StoreError> {
     refuse_exposed(path)
 }
 
-/// Refuses a file or folder that others may write: whoever can write here can approve anything in
+/// Refuses a file or folder that other users may write: anyone who can write here can approve anything in
 /// the owner's name. What is not there is not exposed.
 #[cfg(unix)]
 pub fn refuse_exposed(path: &Path) -> Result<(), StoreError> {
@@ -166,7 +166,7 @@ pub fn refuse_exposed(_: &Path) -> Result<(), StoreError> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
     Replace,
-    Spare,
+    KeepExisting,
 }
 
 /// Writes JSON through a temporary file in the same folder, for the owner's eyes alone.
@@ -185,7 +185,7 @@ pub fn write_json(
         file.as_file().sync_all()?;
         match existing {
             Existing::Replace => file.persist(path)?,
-            Existing::Spare => file.persist_noclobber(path)?,
+            Existing::KeepExisting => file.persist_noclobber(path)?,
         };
         // The new name is part of the folder, which has a cache of its own.
         #[cfg(unix)]
@@ -195,7 +195,7 @@ pub fn write_json(
     write().map_err(|source| StoreError::Write { path: path.to_owned(), source })
 }
 
-/// Reads JSON; `None` when there is no such file.
+/// Reads a JSON file; `None` if it does not exist.
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, StoreError> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
@@ -209,13 +209,13 @@ pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, StoreErr
 
 /// Holds the turn of one writer until it is dropped.
 #[derive(Debug)]
-pub struct Turn {
+pub struct FileLock {
     // Closing the file gives the turn to the next.
     _file: fs::File,
 }
 
-/// Waits for the turn to change what `path` holds.
-pub fn take_turn(path: &Path) -> Result<Turn, StoreError> {
+/// Waits for the lock on the file at `path`.
+pub fn lock_file(path: &Path) -> Result<FileLock, StoreError> {
     // The file itself is replaced by each writer, so the lock needs a file that stays.
     let lock = path.with_extension("lock");
     let open = || -> io::Result<fs::File> {
@@ -228,5 +228,5 @@ pub fn take_turn(path: &Path) -> Result<Turn, StoreError> {
         Ok(file)
     };
     let file = open().map_err(|source| StoreError::Write { path: lock.clone(), source })?;
-    Ok(Turn { _file: file })
+    Ok(FileLock { _file: file })
 }

@@ -1,5 +1,5 @@
-//! Preparing a skill of skillrt, in the order of its specification: inputs, permissions, programs,
-//! other skills, MCP servers, and only then the prompt. Nothing happens before all of it holds.
+//! Prepares a skillrt skill in the order of its specification: inputs, permissions, programs, other
+//! skills, MCP servers, then the prompt. Nothing runs before all checks pass.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,24 +22,24 @@ mod output;
 mod permissions;
 mod programs;
 
-pub use dependencies::{Unmet, unknown_servers, unmet_skills};
+pub use dependencies::{UnmetDependency, find_unknown_servers, find_unmet_skills};
 pub use fences::{Fence, FenceError, INTERPRETERS, fences, fences_of};
 pub use output::{Answer, OutputError, Violation, json_text, validate_answer, validate_output};
 pub use permissions::permission_lines;
 pub use programs::{find_program, missing_programs};
 
-/// What this machine has.
+/// The programs, skills and servers of this machine.
 #[derive(Clone, Copy)]
-pub struct Host<'a> {
+pub struct HostInventory<'a> {
     /// The search path for programs, as in `PATH`.
     pub path: &'a OsStr,
     /// The version of an installed skill, the best one for the reference.
     pub installed: &'a dyn Fn(&SkillRef) -> Option<String>,
-    /// The MCP servers that can be reached; `None` when nobody knows.
+    /// The MCP servers that can be reached; `None` if unknown.
     pub mcp_servers: Option<&'a BTreeSet<String>>,
 }
 
-impl fmt::Debug for Host<'_> {
+impl fmt::Debug for HostInventory<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Host")
             .field("path", &self.path)
@@ -55,9 +55,9 @@ pub struct Prepared {
     pub prompt: String,
     /// The inputs, with their defaults.
     pub inputs: Map<String, Value>,
-    /// What the skill may do, in words.
+    /// Sentences about what the skill may do.
     pub permissions: Vec<String>,
-    /// What does not keep it from running, in sentences.
+    /// Warnings that do not prevent the run.
     pub warnings: Vec<String>,
 }
 
@@ -78,7 +78,7 @@ pub enum PrepareError {
     MissingPrograms(Vec<String>),
     /// Skills are not installed, or not in a version that will do: all of them.
     #[error("skills that it depends on are missing: {}", sentences(.0))]
-    Skills(Vec<Unmet>),
+    Skills(Vec<UnmetDependency>),
 }
 
 fn sentences(parts: &[impl fmt::Display]) -> String {
@@ -117,7 +117,7 @@ pub fn prepare(
     skill: &Skill,
     inputs: &Map<String, Value>,
     directory: Option<&str>,
-    host: Host<'_>,
+    host: HostInventory<'_>,
     announce: &mut dyn FnMut(&[String]),
 ) -> Result<Prepared, PrepareError> {
     skillrt::check_runtime(skill).map_err(PrepareError::Runtime)?;
@@ -131,12 +131,12 @@ pub fn prepare(
     if !missing.is_empty() {
         return Err(PrepareError::MissingPrograms(missing));
     }
-    let unmet = unmet_skills(&skill.requirements.skills, host.installed);
+    let unmet = find_unmet_skills(&skill.requirements.skills, host.installed);
     if !unmet.is_empty() {
         return Err(PrepareError::Skills(unmet));
     }
     let warnings = host.mcp_servers.map_or_else(Vec::new, |known| {
-        let unknown = unknown_servers(&skill.requirements.mcp_servers, known);
+        let unknown = find_unknown_servers(&skill.requirements.mcp_servers, known);
         unknown.iter().map(|name| format!("the MCP server `{name}` is not known here")).collect()
     });
     let prompt = render::render(skill, inputs, directory)
@@ -171,14 +171,15 @@ mod tests {
         let installed = |wanted: &SkillRef| (wanted.name == "there").then(|| "1.4.0".to_owned());
         let servers = BTreeSet::from(["known".to_owned()]);
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let host = Host { path: &path, installed: &installed, mcp_servers: Some(&servers) };
+        let host =
+            HostInventory { path: &path, installed: &installed, mcp_servers: Some(&servers) };
         let skill = skill(text, Dialect::SKILLRT);
         let result = prepare(&skill, &map(inputs), None, host, &mut |_| announced.set(true));
         (result, announced.get())
     }
 
     #[test]
-    fn all_problems_of_the_inputs_come_first_and_together() {
+    fn all_input_problems_are_reported_first() {
         let inputs = json!({"other": 1, "n": "seven", "f": "/no/such/file"});
         let (result, announced) = run(&text("dependencies: {tools: [no-such-program]}\n"), &inputs);
         let error = result.unwrap_err();

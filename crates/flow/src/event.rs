@@ -317,7 +317,7 @@ impl Formatter for Spaced {
 
 /// The error when the listener is gone, so that the run should end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("nobody listens any more")]
+#[error("the listener has disconnected")]
 pub struct Gone;
 
 /// Sends the events of a run to its listener. Clones send to the same listener.
@@ -393,7 +393,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blanks_after_commas_and_colons_and_letters_as_they_are() {
+    fn json_has_spaces_and_unescaped_letters() {
         let event = Event::from(
             Thought::new("retrieval", "complete")
                 .with("top_results", json!([{"a": 1, "b": "é\n"}])),
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_node_puts_its_name_on_what_it_tells() {
+    async fn events_of_a_node_have_its_id() {
         let (emitter, mut events) = Emitter::channel();
         let node = emitter.for_node("n1");
         node.emit(Thought::new("validation", "start")).await.unwrap();

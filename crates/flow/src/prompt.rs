@@ -1,4 +1,4 @@
-//! A prompt skill runs: its inputs go into its prompt, passages are found, a model answers.
+//! Runs a prompt skill: fills in its inputs, searches passages and asks a model.
 
 use savoir_engine::structured;
 use savoir_knowledge::limits::QUERY_CHARS;
@@ -29,14 +29,14 @@ pub struct PromptRun<'a> {
     pub directory: Option<&'a str>,
     /// `provider:model` or a model's name; the default if there is none.
     pub model: Option<&'a str>,
-    /// Who runs it.
+    /// The user who runs the skill.
     pub user: Option<i64>,
     /// Whether the answer must be what the skill promises. Only where the one who waits can end it:
     /// a schema can be written so that nobody lives to see it checked.
     pub held_to_outputs: bool,
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// The answer as far as it came.
@@ -55,7 +55,7 @@ impl Outcome {
     }
 }
 
-/// Runs a skill and tells what happens, the last event included.
+/// Runs a skill and emits all events, including the last one.
 pub async fn run(services: &Services, run: PromptRun<'_>, out: &Emitter) -> Result<Outcome, Gone> {
     let outcome = steps(services, run, out).await?;
     out.emit(Event::Done(outcome.done())).await?;
@@ -103,7 +103,7 @@ async fn all_steps(
 
     let passages = match &run.skill.policy.knowledge_base {
         Some(base) => {
-            let query = first_chars(&prompt, QUERY_CHARS);
+            let query = first_chars(&prompt, MAX_QUERY_CHARS);
             let search = Search { base, query, user: owner(run.skill).or(run.user) };
             let shown = first_chars(&prompt, SHOWN_QUERY_CHARS);
             let thought = |status| match status {
@@ -140,7 +140,7 @@ async fn all_steps(
     Ok(failure)
 }
 
-/// How an answer differs from what the skill says that it answers with.
+/// Describes how an answer differs from the declared output of the skill.
 fn broken_promise(skill: &Skill, answer: &str) -> Option<String> {
     let promised = skill.outputs.as_ref()?;
     structured::validate_answer(promised, answer).err().map(|error| error.to_string())

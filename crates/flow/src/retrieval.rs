@@ -8,7 +8,7 @@ use crate::{
     services::Services,
 };
 
-/// What a model is told to be.
+/// The start of the system message.
 const ASSISTANT: &str = "You are a helpful AI assistant.";
 
 /// Passages of those that are found that a model reads.
@@ -17,13 +17,13 @@ const PASSAGES_IN_PROMPT: usize = 3;
 /// Characters of a passage that are shown.
 const SHOWN_CHARS: usize = 200;
 
-/// What is looked for.
+/// A search in a knowledge base.
 #[derive(Clone, Copy, Debug)]
 pub struct Search<'a> {
     /// The knowledge base, by id or name.
     pub base: &'a str,
     pub query: &'a str,
-    /// Who looks for it.
+    /// The user who searches.
     pub user: Option<i64>,
 }
 
@@ -33,7 +33,7 @@ impl Search<'_> {
         Thought::new("retrieval", status).with("kb_id", self.base)
     }
 
-    /// Finds passages, and tells so: each step by the thought that `thought` makes of its status,
+    /// Finds passages and emits events: for each step the thought that `thought` builds from its status,
     /// all that was found as sources. A search that fails finds nothing.
     pub async fn tell(
         &self,
@@ -61,7 +61,7 @@ impl Search<'_> {
 
     async fn find(&self, services: &Services) -> Result<Vec<Passage>, String> {
         let knowledge = services.knowledge.as_ref().ok_or("there is no knowledge here")?;
-        let found = knowledge.search(self.base, self.user, self.query, PASSAGES).await;
+        let found = knowledge.search(self.base, self.user, self.query, DEFAULT_PASSAGES).await;
         found.map_err(|error| error.to_string())
     }
 }
@@ -84,7 +84,7 @@ fn citation(passages: &[Passage]) -> Event {
     Event::Citation { node: None, sources: sources.collect() }
 }
 
-/// What a model is told before a question.
+/// Builds the system message with the passages.
 pub fn system_message(passages: &[Passage]) -> String {
     if passages.is_empty() {
         return ASSISTANT.to_owned();

@@ -1,4 +1,4 @@
-//! The language models, knowledge bases and database that a run can use.
+//! Provides the language models, knowledge bases and database that a run can use.
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 

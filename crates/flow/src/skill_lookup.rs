@@ -1,4 +1,4 @@
-//! The `SkillLookup` trait: loads a skill by name.
+//! Defines the `SkillLookup` trait, which loads a skill by name.
 
 use std::fmt;
 

@@ -1,25 +1,26 @@
-//! Text becomes chunks that fit an embedder, cut where the text itself has a joint.
+//! Splits text into chunks that fit an embedder, at headings, paragraphs or sentences where
+//! possible.
 //!
 //! The text is taken apart into words, each with the strength of the joint before it. Chunks are
 //! then filled as far as they go, and cut at the strongest joint of their second half.
 
-mod joints;
+mod cut_points;
 
-use self::joints::{CutPoint, Word, words};
+use self::cut_points::{CutPoint, Word, words};
 use crate::limits;
 
 /// A part of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
-    /// Its place, from 0.
+pub struct TextChunk {
+    /// The index, from 0.
     pub index: u64,
-    /// Its words.
+    /// The text.
     pub text: String,
-    /// How many tokens it has.
+    /// The number of tokens.
     pub tokens: u64,
 }
 
-/// How large chunks are.
+/// The size of chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
     /// Most tokens of a chunk.
@@ -44,10 +45,10 @@ impl Default for Size {
 /// 512: its vector stands for that half, and words find the other.
 pub fn estimate_tokens(text: &str) -> usize {
     let mut tokens = 0;
-    let (mut run, mut length) = (Run::Blank, 0_usize);
+    let (mut run, mut length) = (CharRun::Blank, 0_usize);
     for c in text.chars() {
-        let next = Run::of(c);
-        if next == run && !matches!(next, Run::Single) {
+        let next = CharRun::of(c);
+        if next == run && !matches!(next, CharRun::Single) {
             length += 1;
         } else {
             tokens += run.tokens(length);
@@ -59,7 +60,7 @@ pub fn estimate_tokens(text: &str) -> usize {
 
 /// Characters that make tokens together.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Run {
+enum CharRun {
     Blank,
     English,
     Letters,
@@ -68,13 +69,13 @@ enum Run {
     Single,
 }
 
-impl Run {
+impl CharRun {
     fn of(c: char) -> Self {
         match c {
             _ if c.is_whitespace() => Self::Blank,
             'a'..='z' | 'A'..='Z' => Self::English,
             '0'..='9' => Self::Digits,
-            _ if joints::is_ideograph(c) => Self::Single,
+            _ if cut_points::is_ideograph(c) => Self::Single,
             _ if c.is_alphanumeric() => Self::Letters,
             _ if c.is_ascii() => Self::Sign(c),
             _ => Self::Single,
@@ -86,30 +87,30 @@ impl Run {
             Self::Blank => 0,
             Self::English => length.div_ceil(5),
             Self::Letters | Self::Digits => length.div_ceil(3),
-            // A line of dashes is no sentence.
+            // A line of dashes is not a sentence.
             Self::Sign(_) => length.div_ceil(4),
             Self::Single => length,
         }
     }
 }
 
-/// Takes a text apart. `count` tells the tokens of a word with the blanks after it; chunks are as
+/// Splits a text. `count` returns the tokens of a word with the blanks after it; chunks are as
 /// large as the sum of these allows.
-pub fn split(text: &str, size: Size, count: impl Fn(&str) -> usize) -> Vec<Part> {
+pub fn split(text: &str, size: Size, count: impl Fn(&str) -> usize) -> Vec<TextChunk> {
     let splitter = Splitter::new(text, size, count);
     let pieces = splitter.pieces();
     let texts = pieces.iter().map(|piece| (piece, splitter.text(piece)));
     let whole = texts.filter(|(_, text)| !text.trim().is_empty());
-    let part = |(index, (piece, text)): (u64, (&Piece, &str))| {
+    let part = |(index, (piece, text)): (u64, (&WordRange, &str))| {
         let tokens = (splitter.sums[piece.end] - splitter.sums[piece.start]) as u64;
-        Part { index, text: text.to_owned(), tokens }
+        TextChunk { index, text: text.to_owned(), tokens }
     };
     (0..).zip(whole).map(part).collect()
 }
 
 /// The words of a chunk, from `start` to before `end`; those before `fresh` are repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Piece {
+struct WordRange {
     start: usize,
     fresh: usize,
     end: usize,
@@ -136,35 +137,35 @@ impl<'a> Splitter<'a> {
         Self { text, words, sums, size }
     }
 
-    fn text(&self, piece: &Piece) -> &'a str {
+    fn text(&self, piece: &WordRange) -> &'a str {
         let range = self.words[piece.start].range.start..self.words[piece.end - 1].range.end;
         self.text[range].trim_start_matches(['\n', '\r']).trim_end()
     }
 
-    fn pieces(&self) -> Vec<Piece> {
+    fn pieces(&self) -> Vec<WordRange> {
         let mut pieces = Vec::new();
         let (mut start, mut fresh) = (0, 0);
         while fresh < self.words.len() {
             let mut end = self.cut(start, fresh);
             // The overlap must not be the reason for a cut through a table or a code block.
-            if start < fresh && self.joint(end) < CutPoint::Word {
+            if start < fresh && self.cut_point_before(end) < CutPoint::Word {
                 let alone = self.cut(fresh, fresh);
-                if self.joint(alone) >= CutPoint::Word {
+                if self.cut_point_before(alone) >= CutPoint::Word {
                     (start, end) = (fresh, alone);
                 }
             }
-            pieces.push(Piece { start, fresh, end });
+            pieces.push(WordRange { start, fresh, end });
             (start, fresh) = (self.overlap(end, fresh), end);
         }
         pieces
     }
 
     /// The strength of the joint before a word; the end is the strongest.
-    fn joint(&self, word: usize) -> CutPoint {
-        self.words.get(word).map_or(CutPoint::END, |word| word.joint)
+    fn cut_point_before(&self, word: usize) -> CutPoint {
+        self.words.get(word).map_or(CutPoint::END, |word| word.cut_point_before)
     }
 
-    /// Where a chunk ends that starts with the word `start` and must get past the word `fresh`.
+    /// Returns the end of a chunk that starts with the word `start` and must include the word `fresh`.
     fn cut(&self, start: usize, fresh: usize) -> usize {
         let most = self.sums[start] + self.size.tokens;
         // The last sum that is not above; one word is taken however long it is.
@@ -176,27 +177,28 @@ impl<'a> Splitter<'a> {
         let half = self.sums[start] + self.size.tokens / 2;
         let middle = self.sums.partition_point(|sum| *sum < half).clamp(fresh + 1, end);
         let late = self.strongest(middle, end);
-        if self.joint(late) >= CutPoint::Word || middle == fresh + 1 {
+        if self.cut_point_before(late) >= CutPoint::Word || middle == fresh + 1 {
             return late;
         }
         let early = self.strongest(fresh + 1, middle - 1);
-        if self.joint(early) >= CutPoint::Sentence { early } else { late }
+        if self.cut_point_before(early) >= CutPoint::Sentence { early } else { late }
     }
 
-    /// The last of the strongest joints from `first` to `last`.
+    /// Returns the last of the strongest cut points from `first` to `last`.
     fn strongest(&self, first: usize, last: usize) -> usize {
-        (first..=last).max_by_key(|word| self.joint(*word)).unwrap_or(last)
+        (first..=last).max_by_key(|word| self.cut_point_before(*word)).unwrap_or(last)
     }
 
-    /// Where the chunk after a cut starts: some words before it, at a sentence if there is one.
-    /// What another heading says is not repeated.
+    /// Returns the start of the chunk after a cut: some words before it, at a sentence if there is
+    /// one. The overlap does not cross a heading.
     fn overlap(&self, cut: usize, fresh: usize) -> usize {
-        if cut >= self.words.len() || self.joint(cut) >= CutPoint::heading(6) {
+        if cut >= self.words.len() || self.cut_point_before(cut) >= CutPoint::heading(6) {
             return cut;
         }
         let least = self.sums[cut].saturating_sub(self.size.overlap);
         let first = self.sums.partition_point(|sum| *sum < least).clamp(fresh + 1, cut);
-        let at = |joint: CutPoint| (first..cut).find(|word| self.joint(*word) >= joint);
+        let at =
+            |minimum: CutPoint| (first..cut).find(|word| self.cut_point_before(*word) >= minimum);
         let start = at(CutPoint::Sentence).or_else(|| at(CutPoint::Word)).unwrap_or(cut);
         // Something new must fit, too.
         let fits = self.sums[cut + 1] - self.sums[start] <= self.size.tokens;

@@ -1,4 +1,4 @@
-//! The text of a document, in Markdown as far as it has a structure.
+//! Extracts the text of documents, as Markdown if they have a structure.
 
 pub mod pdf;
 
@@ -17,7 +17,7 @@ pub use self::{
 };
 use crate::limits;
 
-/// What a document is written in.
+/// The format of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// `.txt`
@@ -53,35 +53,35 @@ pub enum ExtractError {
     /// Nobody knows how to read it.
     #[error("files of this type cannot be read")]
     UnknownFormat,
-    /// It is no text in UTF-8.
+    /// The text is not valid UTF-8.
     #[error(
         "this is not UTF-8: the byte 0x{byte:02x} at position {at} does not fit; save it as UTF-8"
     )]
     NotUtf8 {
         /// The first byte that does not fit.
         byte: u8,
-        /// Where it is, from 0.
+        /// The offset of the invalid byte, from 0.
         at: usize,
     },
-    /// It says that it is UTF-16, and is not.
+    /// The text has a UTF-16 mark but is not valid UTF-16.
     #[error("this is not UTF-16: the bytes at position {at} do not fit; save it as UTF-8")]
     NotUtf16 {
-        /// Where they are, from 0.
+        /// The offset of the invalid bytes, from 0.
         at: usize,
     },
-    /// It is empty, or has pictures alone.
+    /// The document is empty, or has only pictures.
     #[error("no text was found in it")]
     Empty,
     /// Reading it broke what reads it.
     #[error("it is damaged: reading it broke off")]
     BrokeOff,
     /// There is too much of it.
-    #[error("it has more than {} MiB of text", limits::DOCUMENT_TEXT >> 20)]
+    #[error("it has more than {} MiB of text", limits::MAX_DOCUMENT_TEXT_BYTES >> 20)]
     TooMuchText,
-    /// It is no Word document, or a broken one.
+    /// The file is not a valid Word document.
     #[error("this Word document cannot be read: {0}")]
     Docx(String),
-    /// It is a broken PDF, or one that does not want to be read.
+    /// The PDF is damaged or cannot be read.
     #[error(transparent)]
     Pdf(#[from] PdfFault),
     /// PDFs are not read here.
@@ -131,7 +131,7 @@ pub fn extract(format: Format, bytes: &[u8]) -> Result<String, ExtractError> {
 
 /// A text that is worth keeping. Databases take no NUL.
 fn finish(text: String, format: Format) -> Result<String, ExtractError> {
-    if text.len() > limits::DOCUMENT_TEXT {
+    if text.len() > limits::MAX_DOCUMENT_TEXT_BYTES {
         return Err(ExtractError::TooMuchText);
     }
     if text.trim().is_empty() {
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_tell_formats() {
+    fn file_names_decide_formats() {
         assert_eq!(Format::of("a.b.TXT"), Some(Format::Text));
         assert_eq!(Format::of("a.htm"), Some(Format::Html));
         assert_eq!(Format::of(".md"), Some(Format::Markdown));
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_has_no_text_is_an_error() {
+    async fn document_without_text_is_an_error() {
         let extractor = Extractor::new(None);
         let extract = async |name: &str, bytes: &'static [u8]| {
             extractor.extract(name, Bytes::from_static(bytes)).await

@@ -6,19 +6,19 @@ use savoir_store::ChunkHit;
 
 use super::Passage;
 
-/// How little the first places count more than the next: the usual number.
-const FLATNESS: f64 = 60.0;
+/// The constant of reciprocal rank fusion, with its usual value.
+const RANK_CONSTANT: f64 = 60.0;
 
 // The rank in each list counts 1/(60 + rank), both are added (reciprocal rank fusion), and the sum
 // is shown as its share of the best possible one: 1 is first in every list that was asked.
 
 /// The best passages of all lists, by rank. A list that was not asked is not given.
-pub(super) fn fuse(lists: Vec<Vec<ChunkHit>>, limit: usize) -> Vec<Passage> {
-    let best: f64 = lists.iter().map(|_| 1.0 / (FLATNESS + 1.0)).sum();
+pub(super) fn fuse_results(lists: Vec<Vec<ChunkHit>>, limit: usize) -> Vec<Passage> {
+    let best: f64 = lists.iter().map(|_| 1.0 / (RANK_CONSTANT + 1.0)).sum();
     let mut passages: BTreeMap<String, Passage> = BTreeMap::new();
     for list in lists {
         for (rank, hit) in (1_u32..).zip(list) {
-            let share = 1.0 / (FLATNESS + f64::from(rank)) / best;
+            let share = 1.0 / (RANK_CONSTANT + f64::from(rank)) / best;
             passages.entry(hit.chunk.id.clone()).or_insert_with(|| passage(hit)).score += share;
         }
     }
@@ -64,11 +64,14 @@ mod tests {
 
     fn fused(lists: &[&[&str]], limit: usize) -> Vec<(String, f64)> {
         let lists = lists.iter().map(|ids| hits(ids)).collect();
-        fuse(lists, limit).into_iter().map(|passage| (passage.chunk_id, passage.score)).collect()
+        fuse_results(lists, limit)
+            .into_iter()
+            .map(|passage| (passage.chunk_id, passage.score))
+            .collect()
     }
 
     #[test]
-    fn what_both_find_comes_first() {
+    fn results_of_both_searches_come_first() {
         let fused = fused(&[&["a", "b", "c"], &["c", "d"]], 10);
         let ids: Vec<&str> = fused.iter().map(|(id, _)| id.as_str()).collect();
         assert_eq!(ids, ["c", "a", "b", "d"]);
@@ -77,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn scores_are_shares_and_fall() {
+    fn scores_decrease_from_one() {
         assert_eq!(fused(&[&["a"], &["a"]], 10), [("a".to_owned(), 1.0)]);
         assert_eq!(fused(&[&["a"], &[]], 10), [("a".to_owned(), 0.5)]);
         let one = fused(&[&["a", "b", "c"]], 2);
@@ -89,9 +92,9 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_nothing() {
-        assert!(fuse(vec![], 5).is_empty());
-        assert!(fuse(vec![vec![], vec![]], 5).is_empty());
-        assert!(fuse(vec![hits(&["a"])], 0).is_empty());
+    fn no_results_fuse_to_nothing() {
+        assert!(fuse_results(vec![], 5).is_empty());
+        assert!(fuse_results(vec![vec![], vec![]], 5).is_empty());
+        assert!(fuse_results(vec![hits(&["a"])], 0).is_empty());
     }
 }

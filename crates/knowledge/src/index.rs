@@ -1,4 +1,4 @@
-//! The worker that reads documents, one after the other.
+//! Runs the worker that indexes uploaded documents, one after the other.
 
 use std::{
     future::Future,
@@ -13,18 +13,18 @@ use tokio::time::sleep;
 
 use super::{
     Knowledge, SearchError,
-    chunk::{self, Part, Size},
+    chunk::{self, Size, TextChunk},
     extract::{ExtractError, Extractor},
     key,
 };
 use crate::limits;
 
-/// How far a task is when its text is there.
-const EXTRACTED: u8 = 10;
-/// How far a task is when its chunks are there.
-const CHUNKED: u8 = 20;
-/// How far a task is when its vectors are there.
-const EMBEDDED: u8 = 95;
+/// Progress in percent when the text is extracted.
+const EXTRACTED_PERCENT: u8 = 10;
+/// Progress in percent when the text is split.
+const CHUNKED_PERCENT: u8 = 20;
+/// Progress in percent when all chunks are embedded.
+const EMBEDDED_PERCENT: u8 = 95;
 
 /// Reads the documents that were uploaded to any process of this database.
 ///
@@ -39,25 +39,25 @@ pub struct Indexer {
 /// Why a document is not indexed.
 #[derive(Debug, Error)]
 enum IndexError {
-    /// It cannot be read.
+    /// The document cannot be read.
     #[error(transparent)]
     Extract(#[from] ExtractError),
     /// There is nothing to read.
     #[error("its bytes are not in the storage any more; upload it again")]
     BytesMissing,
-    /// Its vectors cannot be made.
+    /// The chunks cannot be embedded.
     #[error("its embeddings could not be made: {}", .0.public_message())]
     Embed(#[from] ModelError),
-    /// Its vectors would not fit the others.
+    /// The knowledge base has vectors of another model.
     #[error("{}", SearchError::OtherModel)]
     OtherModel,
-    /// Its worker died too often.
+    /// The worker died too often with this document.
     #[error("reading it stopped the worker three times")]
     StopsWorkers,
-    /// It was removed, or this worker was slow.
+    /// The document was removed, or another worker took over.
     #[error("another worker has it, or it is gone")]
     TakenOver,
-    /// It has nothing to do with the document, so it will be tried again.
+    /// The database failed, so the document will be tried again.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -79,7 +79,7 @@ impl Indexer {
     }
 
     async fn work(&self) {
-        let (shortest, longest) = limits::TASK_POLL;
+        let (shortest, longest) = limits::TASK_POLL_INTERVALS;
         let mut pause = shortest;
         loop {
             match self.run_one().await {
@@ -97,7 +97,7 @@ impl Indexer {
         }
     }
 
-    /// Takes one task and does it; false if there is none.
+    /// Runs one task; returns false if there is none.
     pub async fn run_one(&self) -> Result<bool, StoreError> {
         let rows = self.knowledge.database.knowledge();
         let Some(claimed) = rows.claim_task(&self.worker, limits::TASK_LEASE).await? else {
@@ -106,7 +106,7 @@ impl Indexer {
         let progress = AtomicU8::new(0);
         let done = tokio::select! {
             done = self.index(&claimed, &progress) => done,
-            () = self.hold(&claimed, &progress) => Err(IndexError::TakenOver),
+            () = self.keep_lease(&claimed, &progress) => Err(IndexError::TakenOver),
         };
         match done {
             Ok(()) => {}
@@ -124,9 +124,9 @@ impl Indexer {
     }
 
     /// Renews the lease for as long as the task is ours.
-    async fn hold(&self, claimed: &ClaimedTask, progress: &AtomicU8) {
+    async fn keep_lease(&self, claimed: &ClaimedTask, progress: &AtomicU8) {
         loop {
-            sleep(limits::TASK_BEAT).await;
+            sleep(limits::TASK_HEARTBEAT).await;
             match self.report(claimed, progress).await {
                 Ok(true) => {}
                 Ok(false) => return,
@@ -155,7 +155,7 @@ impl Indexer {
 
     async fn index(&self, claimed: &ClaimedTask, progress: &AtomicU8) -> Result<(), IndexError> {
         let ClaimedTask { task, document, attempt } = claimed;
-        if *attempt > limits::TASK_ATTEMPTS {
+        if *attempt > limits::MAX_TASK_ATTEMPTS {
             return Err(IndexError::StopsWorkers);
         }
         let knowledge = &self.knowledge;
@@ -166,18 +166,18 @@ impl Indexer {
         let bytes = knowledge.storage.get(&key(&document.kb_id, &document.id)).await?;
         let bytes = bytes.ok_or(IndexError::BytesMissing)?;
         let text = self.extractor.extract(&document.filename, bytes).await?;
-        self.reached(claimed, progress, EXTRACTED).await?;
-        let parts = cut(text).await;
-        self.reached(claimed, progress, CHUNKED).await?;
+        self.reached(claimed, progress, EXTRACTED_PERCENT).await?;
+        let parts = split_text(text).await;
+        self.reached(claimed, progress, CHUNKED_PERCENT).await?;
         let mut chunks: Vec<Chunk> =
             parts.into_iter().map(|part| to_chunk(&document.id, part)).collect();
         if let Some(embedder) = embedder {
             let all = chunks.len();
             let mut done = 0;
-            for some in chunks.chunks_mut(limits::EMBEDDED_AT_ONCE) {
+            for some in chunks.chunks_mut(limits::EMBEDDING_BATCH) {
                 embed(embedder, some, limits::EMBED_PAUSE).await?;
                 done += some.len();
-                self.reached(claimed, progress, share(done, all)).await?;
+                self.reached(claimed, progress, progress_percent(done, all)).await?;
             }
         }
         let identity = embedder.map(Embedder::identity);
@@ -200,12 +200,12 @@ impl Indexer {
 }
 
 /// The parts of a text; a large one takes a while.
-async fn cut(text: String) -> Vec<Part> {
+async fn split_text(text: String) -> Vec<TextChunk> {
     let cut = move || chunk::split(&text, Size::default(), chunk::estimate_tokens);
     tokio::task::spawn_blocking(cut).await.unwrap_or_default()
 }
 
-fn to_chunk(doc_id: &str, part: Part) -> Chunk {
+fn to_chunk(doc_id: &str, part: TextChunk) -> Chunk {
     Chunk {
         id: format!("{doc_id}_chunk_{}", part.index),
         doc_id: doc_id.to_owned(),
@@ -216,10 +216,10 @@ fn to_chunk(doc_id: &str, part: Part) -> Chunk {
     }
 }
 
-/// How far a task is with so many vectors.
-fn share(done: usize, all: usize) -> u8 {
-    let span = usize::from(EMBEDDED - CHUNKED);
-    CHUNKED + (span * done / all.max(1)).min(span) as u8
+/// Returns the progress in percent while chunks are embedded.
+fn progress_percent(done: usize, all: usize) -> u8 {
+    let span = usize::from(EMBEDDED_PERCENT - CHUNKED_PERCENT);
+    CHUNKED_PERCENT + (span * done / all.max(1)).min(span) as u8
 }
 
 /// Gives each chunk its vector; asks again if the embedder is busy.
@@ -233,7 +233,7 @@ async fn embed(
     let vectors = loop {
         match embedder.embed(texts.clone()).await {
             Ok(vectors) => break vectors,
-            Err(error) if attempt < limits::EMBED_ATTEMPTS && may_pass(&error) => {
+            Err(error) if attempt < limits::MAX_EMBED_ATTEMPTS && is_temporary(&error) => {
                 tracing::debug!(%error, attempt, "chunks were not embedded");
                 sleep(pause).await;
                 (attempt, pause) = (attempt + 1, pause * 4);
@@ -253,8 +253,8 @@ async fn embed(
     Ok(())
 }
 
-/// Whether it helps to ask again.
-fn may_pass(error: &ModelError) -> bool {
+/// Whether a retry may succeed.
+fn is_temporary(error: &ModelError) -> bool {
     match error {
         ModelError::Unreachable { .. } | ModelError::TimedOut { .. } => true,
         ModelError::Refused { status, .. } => matches!(status, 408 | 429 | 500..),

@@ -1,4 +1,4 @@
-//! Documents become passages that can be found.
+//! Manages knowledge bases: stores documents, indexes them and searches their passages.
 //!
 //! A document is read ([`extract`]), cut into chunks ([`chunk`]), turned into vectors where
 //! something makes them, and kept ([`index`]). A search asks for words and for vectors, and fuses
@@ -45,17 +45,17 @@ pub struct Passage {
     pub doc_id: String,
     /// `<doc>_chunk_<n>`.
     pub chunk_id: String,
-    /// Its place in the document, from 0.
+    /// The index in the document, from 0.
     pub chunk_index: u64,
-    /// How many tokens it has.
+    /// The number of tokens.
     pub chunk_size: u64,
     /// The words.
     pub text: String,
-    /// How well it fits, between 0 and 1, with four digits.
+    /// The relevance between 0 and 1, with four digits.
     pub score: f64,
 }
 
-/// How a search finds passages.
+/// The search method.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// By words alone: nothing here makes vectors.
@@ -73,27 +73,27 @@ impl fmt::Display for Mode {
     }
 }
 
-/// What there is to know about a knowledge base.
+/// Information about a knowledge base.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Info {
     /// The knowledge base.
     pub base: KnowledgeBase,
-    /// How many of its chunks have a vector.
+    /// The number of chunks that have a vector.
     pub vectors: u64,
-    /// How it is searched.
+    /// The search method.
     pub mode: Mode,
 }
 
-/// What became of the wish to read a document again.
+/// The result of a request to index a document again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reprocessing {
-    /// It will be read again.
+    /// The document will be indexed again.
     Started(IndexingTask),
-    /// It waits, or is being read.
+    /// The document is waiting or being indexed.
     Underway,
-    /// It was read.
+    /// The document is already indexed.
     Done,
-    /// It will not: too many others wait.
+    /// Refused, because too many documents are waiting.
     Crowded,
 }
 
@@ -103,7 +103,7 @@ pub enum SearchError {
     /// There is no such knowledge base.
     #[error("Knowledge base not found: {0}")]
     UnknownBase(String),
-    /// Its vectors were made by another model.
+    /// The vectors were created by another model.
     #[error(
         "Knowledge base index is incompatible with current embedding model. Rebuild the knowledge \
          base index and re-upload documents."
@@ -114,7 +114,7 @@ pub enum SearchError {
     Store(#[from] StoreError),
 }
 
-/// Where the bytes of a document are.
+/// Returns the storage key of a document.
 fn key(kb_id: &str, doc_id: &str) -> String {
     format!("knowledge/{kb_id}/{doc_id}")
 }
@@ -126,7 +126,7 @@ impl Knowledge {
         Self { database, storage, embedder, uploads: Arc::default() }
     }
 
-    /// How passages are found.
+    /// Returns the search method.
     pub fn mode(&self) -> Mode {
         match &self.embedder {
             None => Mode::Words,
@@ -163,7 +163,7 @@ impl Knowledge {
         self.database.knowledge().resolve(id_or_name, user).await
     }
 
-    /// What there is to know about a knowledge base, by its id.
+    /// Returns information about a knowledge base.
     pub async fn info(&self, kb_id: &str) -> Result<Option<Info>, StoreError> {
         let rows = self.database.knowledge();
         let Some(base) = rows.get(kb_id).await? else { return Ok(None) };
@@ -182,7 +182,7 @@ impl Knowledge {
         self.storage.get(&key(kb_id, doc_id)).await
     }
 
-    /// How far the reading of a document is.
+    /// Returns the progress of an indexing task.
     pub async fn task(&self, id: &str) -> Result<Option<IndexingTask>, StoreError> {
         self.database.knowledge().task(id).await
     }
@@ -217,11 +217,12 @@ impl Knowledge {
         }
     }
 
-    /// Whether as many documents wait as one person may have. What is nobody's is the operator's.
+    /// Whether the owner has reached the limit of waiting documents. Documents without an owner
+    /// belong to the operator.
     async fn is_crowded(&self, base: &KnowledgeBase) -> Result<bool, StoreError> {
         let Some(owner) = base.user_id else { return Ok(false) };
         let waiting = self.database.knowledge().waiting(owner).await?;
-        Ok(waiting >= limits::DOCUMENTS_WAITING)
+        Ok(waiting >= limits::MAX_WAITING_DOCUMENTS)
     }
 
     /// Removes a document from all indexes, and its bytes; false if there is none.
@@ -244,14 +245,14 @@ impl Knowledge {
         Ok(true)
     }
 
-    /// Bytes that nobody knows of any more do no harm, so their removal may fail.
+    /// Removes stored bytes. Unreferenced bytes do no harm, so the removal may fail.
     async fn remove_bytes(&self, kb_id: &str, doc_id: &str) {
         if let Err(error) = self.storage.delete(&key(kb_id, doc_id)).await {
             tracing::warn!(%error, kb_id, doc_id, "the bytes of a document were not removed");
         }
     }
 
-    /// Has a document read again that failed; `None` if there is none.
+    /// Indexes a failed document again; `None` if it does not exist.
     pub async fn reprocess(
         &self,
         base: &KnowledgeBase,
@@ -273,7 +274,7 @@ impl Knowledge {
 
     /// The passages of a knowledge base, named by id or name, that fit a question best.
     ///
-    /// Where vectors cannot be asked, words alone serve.
+    /// Falls back to keyword search if vector search is not available.
     pub async fn search(
         &self,
         id_or_name: &str,
@@ -286,11 +287,11 @@ impl Knowledge {
         if question.trim().is_empty() {
             return Ok(Vec::new());
         }
-        let depth = limit.saturating_mul(limits::CANDIDATES);
+        let depth = limit.saturating_mul(limits::CANDIDATES_PER_PASSAGE);
         let by_vector = self.find_vector(&base, question, depth).await?;
         let by_words = self.database.knowledge().find_words(&base.id, question, depth).await?;
         let lists = std::iter::once(by_words).chain(by_vector).collect();
-        Ok(fuse::fuse(lists, limit as usize))
+        Ok(fuse::fuse_results(lists, limit as usize))
     }
 
     /// The chunks whose vectors are nearest; `None` if vectors cannot be asked.

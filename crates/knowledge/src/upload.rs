@@ -1,4 +1,4 @@
-//! What may be uploaded, and under which name.
+//! Validates uploads: file type, size and name.
 
 use bytes::Bytes;
 use savoir_store::StoreError;
@@ -16,16 +16,16 @@ pub enum UploadError {
     /// Nobody knows how to read it. The words are those of Agent Flow Lite; HTML is taken, too.
     #[error("File type not allowed. Only .txt, .md, .pdf, .docx files are supported.")]
     Type,
-    /// It is too large.
-    #[error("File too large. Maximum size is {}MB.", limits::DOCUMENT_BYTES >> 20)]
+    /// The document is too large.
+    #[error("File too large. Maximum size is {}MB.", limits::MAX_DOCUMENT_BYTES >> 20)]
     TooLarge,
-    /// It has no proper name.
+    /// The name is invalid.
     #[error("Invalid file name: {0}.")]
     Name(#[from] NameError),
     /// Too many of their owner's wait.
     #[error(
         "{} documents are waiting to be read. Add more when some of them are done.",
-        limits::DOCUMENTS_WAITING
+        limits::MAX_WAITING_DOCUMENTS
     )]
     Crowded,
     /// The database or the storage failed.
@@ -33,19 +33,19 @@ pub enum UploadError {
     Store(#[from] StoreError),
 }
 
-/// Why a name is none for a document.
+/// Why the name of a document is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum NameError {
     /// There is nothing, or blanks.
     #[error("it is empty")]
     Empty,
-    /// It is too long.
-    #[error("it is longer than {} bytes", limits::DOCUMENT_NAME)]
+    /// The name is too long.
+    #[error("it is longer than {} bytes", limits::MAX_DOCUMENT_NAME_BYTES)]
     TooLong,
-    /// It leads elsewhere.
+    /// The name contains a path.
     #[error("it is a path, not a name")]
     Path,
-    /// It has characters that cannot be seen, or change how others look.
+    /// The name has invisible characters.
     #[error("it contains control characters")]
     Control,
 }
@@ -54,7 +54,7 @@ pub enum NameError {
 pub fn check_name(name: &str) -> Result<(), NameError> {
     if name.trim().is_empty() {
         Err(NameError::Empty)
-    } else if name.len() > limits::DOCUMENT_NAME {
+    } else if name.len() > limits::MAX_DOCUMENT_NAME_BYTES {
         Err(NameError::TooLong)
     } else if name.chars().any(is_control) {
         Err(NameError::Control)
@@ -73,13 +73,13 @@ fn is_control(c: char) -> bool {
             | '\u{E0000}'..='\u{E007F}')
 }
 
-/// Holds a document against the rules, before anything is kept.
+/// Checks the name, type and size of a document before it is stored.
 pub(super) fn check(filename: &str, bytes: &Bytes) -> Result<(), UploadError> {
     check_name(filename)?;
     if Format::of(filename).is_none() {
         return Err(UploadError::Type);
     }
-    if bytes.len() > limits::DOCUMENT_BYTES {
+    if bytes.len() > limits::MAX_DOCUMENT_BYTES {
         return Err(UploadError::TooLarge);
     }
     Ok(())
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_names() {
+    fn document_names_are_validated() {
         for name in ["a.txt", "Rückgabe (neu).pdf", "知识.md", ".md", "a..b.txt", "x:y.txt"] {
             assert_eq!(check_name(name), Ok(()), "{name}");
         }
@@ -106,17 +106,17 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_the_contract() {
+    fn upload_errors_match_the_contract() {
         let text = |name: &str, length| {
             check(name, &Bytes::from(vec![b'x'; length])).unwrap_err().to_string()
         };
         let types = "File type not allowed. Only .txt, .md, .pdf, .docx files are supported.";
         assert_eq!(text("a.exe", 1), types);
         assert_eq!(
-            text("a.txt", limits::DOCUMENT_BYTES + 1),
+            text("a.txt", limits::MAX_DOCUMENT_BYTES + 1),
             "File too large. Maximum size is 5MB."
         );
         assert_eq!(text("a/b.txt", 1), "Invalid file name: it is a path, not a name.");
-        assert!(check("a.HTML", &Bytes::from(vec![b'x'; limits::DOCUMENT_BYTES])).is_ok());
+        assert!(check("a.HTML", &Bytes::from(vec![b'x'; limits::MAX_DOCUMENT_BYTES])).is_ok());
     }
 }

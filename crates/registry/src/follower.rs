@@ -207,7 +207,7 @@ impl Follower<'_> {
         let writing = tokio::task::spawn_blocking(move || {
             let applied = index.apply(index_changes, up_to);
             // The writer needs some megabytes for a moment: return them to the operating system.
-            savoir_sandbox::give_memory_back();
+            savoir_sandbox::release_free_memory();
             applied
         });
         writing.await??;

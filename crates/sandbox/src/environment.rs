@@ -5,23 +5,23 @@ use std::ffi::CString;
 use crate::{
     error::SandboxError,
     policy::{Policy, Variable},
-    proxy::{MaskedSecret, placeholder},
+    proxy::{MaskedSecret, new_placeholder},
 };
 
 /// The address of the proxy inside the sandbox.
-const PROXY: &str = "http://127.0.0.1:3128";
+const PROXY_URL: &str = "http://127.0.0.1:3128";
 
 /// The path of a script that makes Node use the proxy. It is in the root folder, which cannot be
 /// granted.
-pub(crate) const NODE_PROXY: &str = "/.savoir-node-proxy.cjs";
+pub(crate) const NODE_PROXY_SCRIPT: &str = "/.savoir-node-proxy.cjs";
 const NODE_OPTIONS: &str = "--require=/.savoir-node-proxy.cjs";
 
-const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
+const CERTIFICATE_FILE: &str = "/etc/ssl/certs/ca-certificates.crt";
 
 /// Environment variables in which programs look for the proxy and for trusted certificates.
-const PROXY_NAMES: [&str; 6] =
+const PROXY_VARIABLES: [&str; 6] =
     ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
-const CERTIFICATE_NAMES: [&str; 7] = [
+const CERTIFICATE_VARIABLES: [&str; 7] = [
     "SSL_CERT_FILE",
     "CURL_CA_BUNDLE",
     "REQUESTS_CA_BUNDLE",
@@ -32,13 +32,16 @@ const CERTIFICATE_NAMES: [&str; 7] = [
 ];
 
 /// The variables that a program sees, and the secrets behind their placeholders.
-pub(crate) struct Built {
+pub(crate) struct Environment {
     variables: Vec<(String, String)>,
     secrets: Vec<MaskedSecret>,
 }
 
-pub(crate) fn build(policy: &Policy, has_proxy: bool) -> Result<Built, SandboxError> {
-    let mut built = Built { variables: Vec::new(), secrets: Vec::new() };
+pub(crate) fn build_environment(
+    policy: &Policy,
+    has_proxy: bool,
+) -> Result<Environment, SandboxError> {
+    let mut environment = Environment { variables: Vec::new(), secrets: Vec::new() };
     for (name, variable) in &policy.environment {
         if name.is_empty() || name.contains(['=', '\0']) {
             return Err(SandboxError::BadVariable { name: name.clone() });
@@ -47,17 +50,17 @@ pub(crate) fn build(policy: &Policy, has_proxy: bool) -> Result<Built, SandboxEr
             Variable::Plain(value) => value.clone(),
             Variable::Masked(secret) => {
                 let placeholder =
-                    placeholder().map_err(|error| SandboxError::Proxy(error.to_string()))?;
-                let (shown, value) = (placeholder.clone(), secret.clone());
-                built.secrets.push(MaskedSecret { placeholder: shown, value });
+                    new_placeholder().map_err(|error| SandboxError::Proxy(error.to_string()))?;
+                let (placeholder_copy, value) = (placeholder.clone(), secret.clone());
+                environment.secrets.push(MaskedSecret { placeholder: placeholder_copy, value });
                 placeholder
             }
         };
-        built.variables.push((name.clone(), value));
+        environment.variables.push((name.clone(), value));
     }
     if has_proxy {
-        let proxy = PROXY_NAMES.map(|name| (name, PROXY));
-        let certificates = CERTIFICATE_NAMES.map(|name| (name, CERTIFICATES));
+        let proxy = PROXY_VARIABLES.map(|name| (name, PROXY_URL));
+        let certificates = CERTIFICATE_VARIABLES.map(|name| (name, CERTIFICATE_FILE));
         let others = [
             ("NO_PROXY", ""),
             ("no_proxy", ""),
@@ -65,17 +68,20 @@ pub(crate) fn build(policy: &Policy, has_proxy: bool) -> Result<Built, SandboxEr
             ("NODE_OPTIONS", NODE_OPTIONS),
         ];
         for (name, value) in proxy.into_iter().chain(certificates).chain(others) {
-            built.variables.retain(|(old, _)| old != name);
-            built.variables.push((name.to_owned(), value.to_owned()));
+            environment.variables.retain(|(old, _)| old != name);
+            environment.variables.push((name.to_owned(), value.to_owned()));
         }
     }
-    Ok(built)
+    Ok(environment)
 }
 
-impl Built {
+impl Environment {
     /// Returns the value of a variable as the program sees it.
-    pub(crate) fn plain(&self, name: &str) -> Option<&str> {
-        self.variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    pub(crate) fn value(&self, name: &str) -> Option<&str> {
+        self.variables
+            .iter()
+            .find(|(existing, _)| existing == name)
+            .map(|(_, value)| value.as_str())
     }
 
     pub(crate) fn secrets(&self) -> Vec<MaskedSecret> {

@@ -4,14 +4,14 @@ use std::{io, path::PathBuf};
 
 use thiserror::Error;
 
-use crate::{closure::ClosureError, support::Missing};
+use crate::{program_files::ProgramFilesError, support::MissingFeature};
 
 /// Why a program was not started. The program has not run at all.
 #[derive(Debug, Error)]
 pub enum SandboxError {
     /// This machine lacks a feature that the sandbox needs.
-    #[error("this machine cannot hold a sandbox: {0}")]
-    Unsupported(#[from] Missing),
+    #[error("this machine does not support the sandbox: {0}")]
+    Unsupported(#[from] MissingFeature),
     /// A path of the policy is not absolute or contains `..`.
     #[error("{} cannot be granted: the path must be absolute and without `..`", path.display())]
     BadPath {
@@ -40,7 +40,7 @@ pub enum SandboxError {
     },
     /// The files that a program needs cannot be found.
     #[error(transparent)]
-    Program(#[from] ClosureError),
+    Program(#[from] ProgramFilesError),
     /// A text contains a NUL character.
     #[error("{what} contains a NUL character")]
     Nul {

@@ -21,16 +21,16 @@ use serde::{Serialize, Serializer};
 pub use address::is_public;
 
 /// The longest name that DNS allows.
-const NAME: usize = 253;
+const MAX_NAME_CHARS: usize = 253;
 /// The longest label that DNS allows.
-const LABEL: usize = 63;
+const MAX_LABEL_CHARS: usize = 63;
 
 /// A validated host name or address in canonical spelling.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Host(Kind);
+pub struct Host(HostValue);
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Kind {
+enum HostValue {
     /// Lower case, A-labels, no trailing dot.
     Name(String),
     Address(IpAddr),
@@ -67,7 +67,9 @@ pub enum HostError {
     #[error("the label `{0}` begins or ends with a hyphen")]
     Hyphen(String),
     /// The name is longer than DNS allows.
-    #[error("the host is too long: {LABEL} characters for each label, {NAME} for all")]
+    #[error(
+        "the host is too long: {MAX_LABEL_CHARS} characters for each label, {MAX_NAME_CHARS} for all"
+    )]
     TooLong,
     /// A name that has no ASCII form, or an `xn--` label that cannot be decoded.
     #[error("`{}` is not a valid international name", .0.escape_default())]
@@ -100,27 +102,27 @@ impl Host {
     /// Parses a host as written in a URL, without a port.
     pub fn parse(text: &str) -> Result<Self, HostError> {
         if text.starts_with('[') || text.matches(':').count() > 1 {
-            return parse_six(text);
+            return parse_ipv6(text);
         }
         let name = if text.is_ascii() && !text.to_ascii_lowercase().contains("xn--") {
             text.to_ascii_lowercase()
         } else {
             Uts46::new()
                 .to_ascii(text.as_bytes(), AsciiDenyList::EMPTY, Hyphens::Allow, DnsLength::Ignore)
-                .map_err(|_| HostError::International(text.chars().take(NAME).collect()))?
+                .map_err(|_| HostError::International(text.chars().take(MAX_NAME_CHARS).collect()))?
                 .into_owned()
         };
         let (name, dotted) = match name.strip_suffix('.') {
             Some(name) => (name, true),
             None => (name.as_str(), false),
         };
-        check(name)?;
+        check_name(name)?;
         if !ends_in_number(name) {
-            return Ok(Self(Kind::Name(name.to_owned())));
+            return Ok(Self(HostValue::Name(name.to_owned())));
         }
         // Only the original text counts: fullwidth digits must not turn into an address.
         match text.parse::<Ipv4Addr>() {
-            Ok(address) if !dotted => Ok(Self(Kind::Address(address.into()))),
+            Ok(address) if !dotted => Ok(Self(HostValue::Address(address.into()))),
             _ => Err(HostError::OddAddress(name.to_owned())),
         }
     }
@@ -128,52 +130,53 @@ impl Host {
     /// Returns the address, if the host is an address.
     pub fn address(&self) -> Option<IpAddr> {
         match self.0 {
-            Kind::Name(_) => None,
-            Kind::Address(address) => Some(address),
+            HostValue::Name(_) => None,
+            HostValue::Address(address) => Some(address),
         }
     }
 
     /// Returns the name, if the host is a name.
     pub fn name(&self) -> Option<&str> {
         match &self.0 {
-            Kind::Name(name) => Some(name),
-            Kind::Address(_) => None,
+            HostValue::Name(name) => Some(name),
+            HostValue::Address(_) => None,
         }
     }
 }
 
 /// Parses an IPv6 address in brackets, only in the spelling of RFC 5952.
-fn parse_six(text: &str) -> Result<Host, HostError> {
-    let odd = || HostError::OddAddress6(text.chars().take(64).collect());
-    let inner = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).ok_or_else(odd)?;
-    let address: Ipv6Addr = inner.parse().map_err(|_| odd())?;
+fn parse_ipv6(text: &str) -> Result<Host, HostError> {
+    let invalid = || HostError::OddAddress6(text.chars().take(64).collect());
+    let inner =
+        text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).ok_or_else(invalid)?;
+    let address: Ipv6Addr = inner.parse().map_err(|_| invalid())?;
     if let Some(four) = address.to_ipv4_mapped() {
         return Err(HostError::Mapped(four));
     }
     if address.to_string() != inner.to_ascii_lowercase() {
-        return Err(odd());
+        return Err(invalid());
     }
-    Ok(Host(Kind::Address(address.into())))
+    Ok(Host(HostValue::Address(address.into())))
 }
 
 /// Checks a name in lower-case ASCII.
-fn check(name: &str) -> Result<(), HostError> {
+fn check_name(name: &str) -> Result<(), HostError> {
     if name.is_empty() {
         return Err(HostError::Empty);
     }
     let allowed =
         |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_' | '.');
-    if let Some(odd) = name.chars().find(|c| !allowed(*c)) {
-        return Err(HostError::Character(odd));
+    if let Some(invalid) = name.chars().find(|c| !allowed(*c)) {
+        return Err(HostError::Character(invalid));
     }
-    if name.len() > NAME {
+    if name.len() > MAX_NAME_CHARS {
         return Err(HostError::TooLong);
     }
     for label in name.split('.') {
         if label.is_empty() {
             return Err(HostError::EmptyLabel);
         }
-        if label.len() > LABEL {
+        if label.len() > MAX_LABEL_CHARS {
             return Err(HostError::TooLong);
         }
         if label.starts_with('-') || label.ends_with('-') {
@@ -194,9 +197,9 @@ fn ends_in_number(name: &str) -> bool {
 impl fmt::Display for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kind::Name(name) => f.write_str(name),
-            Kind::Address(IpAddr::V4(address)) => address.fmt(f),
-            Kind::Address(IpAddr::V6(address)) => write!(f, "[{address}]"),
+            HostValue::Name(name) => f.write_str(name),
+            HostValue::Address(IpAddr::V4(address)) => address.fmt(f),
+            HostValue::Address(IpAddr::V6(address)) => write!(f, "[{address}]"),
         }
     }
 }
@@ -255,9 +258,9 @@ impl FromStr for HostPattern {
         }
         let host = Host::parse(domain)?;
         match &host.0 {
-            Kind::Address(address) => Err(HostError::StarAddress(*address)),
-            Kind::Name(name) if !name.contains('.') => Err(HostError::TooWide(name.clone())),
-            Kind::Name(_) => Ok(Self::Domain(host)),
+            HostValue::Address(address) => Err(HostError::StarAddress(*address)),
+            HostValue::Name(name) if !name.contains('.') => Err(HostError::TooWide(name.clone())),
+            HostValue::Name(_) => Ok(Self::Domain(host)),
         }
     }
 }

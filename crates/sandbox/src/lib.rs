@@ -9,12 +9,13 @@
 //! use std::path::PathBuf;
 //!
 //! use savoir_sandbox::{
-//!     Access, End, PathGrant, Policy, Sandbox, Stream, Support, TRUSTED_PATH, find,
+//!     Access, PathGrant, Policy, ProcessEnd, Sandbox, SandboxSupport, Stream, TRUSTED_PATH,
+//!     find_program,
 //! };
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // Not every machine can hold a sandbox; `Support` tells what is missing.
-//! if !Support::examine().sandbox.is_held() {
+//! // Not every machine supports the sandbox; `SandboxSupport` lists what is missing.
+//! if !SandboxSupport::detect().sandbox.is_available() {
 //!     return Ok(());
 //! }
 //! let outside = tempfile::tempdir()?;
@@ -23,7 +24,7 @@
 //! std::fs::write(granted.join("a.txt"), "seen")?;
 //! std::fs::write(outside.path().join("b.txt"), "not seen")?;
 //!
-//! let cat = find("cat", &TRUSTED_PATH.map(PathBuf::from)).ok_or("there is no cat")?;
+//! let cat = find_program("cat", &TRUSTED_PATH.map(PathBuf::from)).ok_or("there is no cat")?;
 //! let policy = Policy {
 //!     paths: vec![PathGrant::private("/tmp"), PathGrant::read(&granted)],
 //!     programs: vec![cat.clone()],
@@ -32,16 +33,16 @@
 //! };
 //! assert_eq!(policy.access(&granted.join("a.txt")), Some(Access::Read));
 //!
-//! let words = ["a.txt", "../b.txt"].map(str::to_owned);
+//! let arguments = ["a.txt", "../b.txt"].map(str::to_owned);
 //! let mut printed = Vec::new();
-//! let outcome = Sandbox::new(policy)?.start(&cat, &words)?.drive(b"", |stream, bytes| {
+//! let outcome = Sandbox::new(policy)?.start(&cat, &arguments)?.communicate(b"", |stream, bytes| {
 //!     if stream == Stream::Output {
 //!         printed.extend_from_slice(bytes);
 //!     }
 //! });
-//! // What was granted is there, what was not does not exist: so `cat` complains.
+//! // The granted file exists, the other one does not, so `cat` fails.
 //! assert_eq!(printed, b"seen");
-//! assert_eq!(outcome.end, End::Exited(1));
+//! assert_eq!(outcome.end, ProcessEnd::Exited(1));
 //! # Ok(())
 //! # }
 //! ```
@@ -50,8 +51,8 @@
 //!
 //! - `policy` is the input, `outcome` the result, and `error` the reasons why nothing was started;
 //!   [`limits`] lists every numeric limit with its reason.
-//! - `closure` finds the files that a program needs to start by reading the program: its loader,
-//!   libraries and interpreter. A file that is not in the [`Closure`] does not exist in the
+//! - `program_files` finds the files that a program needs to start by reading the program: its loader,
+//!   libraries and interpreter. A file that is not in the [`ProgramFiles`] does not exist in the
 //!   sandbox, so the loader cannot run it either.
 //! - `environment` builds the environment variables; a [`Variable::Masked`] appears inside the
 //!   sandbox as a placeholder.
@@ -61,7 +62,7 @@
 //! - `linux` builds the sandbox from namespaces, a new root file system, Landlock, a system call
 //!   filter and limits, and supervises the process. Other systems compile `other` instead, which
 //!   refuses to start anything.
-//! - `memory` is for servers: [`give_memory_back`].
+//! - `allocator` is for servers: [`release_free_memory`].
 //! - `support` finds out which sandbox features this machine supports, by trying them.
 //!
 //! `docs/concepts/security.md` lists the attacks that the sandbox does not stop.
@@ -73,7 +74,7 @@
     allow(dead_code, unused_imports)
 )]
 
-mod closure;
+mod allocator;
 mod environment;
 mod error;
 mod host;
@@ -83,21 +84,23 @@ mod linux;
 #[cfg(not(all(target_os = "linux", not(savoir_other_system))))]
 #[path = "other.rs"]
 mod linux;
-mod memory;
 mod outcome;
 mod policy;
+mod program_files;
 mod proxy;
 mod support;
 
-pub use closure::{Closure, ClosureError, Contents, Kind, TRUSTED_PATH, find};
+pub use allocator::release_free_memory;
 pub use error::SandboxError;
 pub use host::{Host, HostError, HostPattern, is_public};
-pub use linux::{Killer, Process, Sandbox, Stream};
-pub use memory::give_memory_back;
-pub use outcome::{End, Enforcement, FileEvents, LimitedBy, Outcome, PutAside};
+pub use linux::{KillHandle, Process, Sandbox, Stream};
+pub use outcome::{Enforcement, FileEvents, LimitMechanism, MovedFile, Outcome, ProcessEnd};
 pub use policy::{
-    Access, Counted, HostGrant, Limits, Methods, Mount, Network, PathGrant, Policy, Scheme, Secret,
-    TerminalSize, Userland, Variable, Watch,
+    Access, HostGrant, Limits, MemoryCount, Methods, Mount, Network, PathGrant, Policy, Scheme,
+    Secret, TerminalSize, Userland, Variable, Watch,
 };
-pub use proxy::{Caught, HostEvent, Refusal, Verdict};
-pub use support::{Level, Missing, Part, Support, landlock};
+pub use program_files::{
+    FileUse, FolderContents, ProgramFiles, ProgramFilesError, TRUSTED_PATH, find_program,
+};
+pub use proxy::{HostEvent, Refusal, TrappedRequest, Verdict};
+pub use support::{FeatureStatus, MissingFeature, RunnableTools, SandboxSupport, landlock_version};

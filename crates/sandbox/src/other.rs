@@ -6,22 +6,22 @@ use std::{convert::Infallible, fs::File, io, path::Path, time::Duration};
 use rustls_pki_types::CertificateDer;
 
 use crate::{
-    closure::Closure,
     error::SandboxError,
     outcome::{Enforcement, Outcome},
     policy::{Policy, TerminalSize},
-    support::{Missing, Part, Support},
+    program_files::ProgramFiles,
+    support::{FeatureStatus, MissingFeature, SandboxSupport},
 };
 
 /// Reports that this system supports no sandbox feature.
-pub(crate) fn examine() -> Support {
-    let absent = Part::absent(Missing::System.to_string(), "");
-    Support {
+pub(crate) fn detect_support() -> SandboxSupport {
+    let absent = FeatureStatus::unavailable(MissingFeature::System.to_string(), "");
+    SandboxSupport {
         sandbox: absent.clone(),
         landlock: None,
         proxy: absent.clone(),
         watch: absent,
-        groups: false,
+        control_groups: false,
     }
 }
 
@@ -49,23 +49,23 @@ pub struct Process(Infallible);
 
 /// Ends a program. It cannot exist on this system.
 #[derive(Debug)]
-pub struct Killer(Infallible);
+pub struct KillHandle(Infallible);
 
 impl Sandbox {
     /// Returns an error: there is no sandbox for this system.
     pub fn new(_policy: Policy) -> Result<Self, SandboxError> {
-        Err(Missing::System.into())
+        Err(MissingFeature::System.into())
     }
 
     /// Adds certificate authorities that the proxy trusts besides those of the system.
     #[must_use]
-    pub fn trusting(self, _certificates: Vec<CertificateDer<'static>>) -> Self {
+    pub fn with_trusted_certificates(self, _certificates: Vec<CertificateDer<'static>>) -> Self {
         self
     }
 
     /// Runs programs on a terminal of their own.
     #[must_use]
-    pub fn on_terminal(self, _size: TerminalSize) -> Self {
+    pub fn with_terminal(self, _size: TerminalSize) -> Self {
         self
     }
 
@@ -75,7 +75,7 @@ impl Sandbox {
     }
 
     /// Returns the files that the programs of the policy need to start.
-    pub fn closure(&self) -> &Closure {
+    pub fn program_files(&self) -> &ProgramFiles {
         match self.0 {}
     }
 
@@ -107,7 +107,7 @@ impl Process {
     }
 
     /// Writes `input` to the program and passes on its output.
-    pub fn drive(self, _input: &[u8], _sink: impl FnMut(Stream, &[u8])) -> Outcome {
+    pub fn communicate(self, _input: &[u8], _sink: impl FnMut(Stream, &[u8])) -> Outcome {
         match self.0 {}
     }
 
@@ -117,7 +117,7 @@ impl Process {
     }
 
     /// Waits until the program has ended, or at most this long.
-    pub fn wait_at_most(self, _most: Duration) -> Outcome {
+    pub fn wait_timeout(self, _most: Duration) -> Outcome {
         match self.0 {}
     }
 
@@ -127,12 +127,12 @@ impl Process {
     }
 
     /// Returns a handle that can end the program from another thread.
-    pub fn killer(&self) -> io::Result<Killer> {
+    pub fn kill_handle(&self) -> io::Result<KillHandle> {
         match self.0 {}
     }
 }
 
-impl Killer {
+impl KillHandle {
     /// Kills the program when this process receives a signal to end.
     pub fn kill_on_interruption(&self) {
         match self.0 {}

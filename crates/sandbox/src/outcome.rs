@@ -4,13 +4,13 @@ use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
 use serde::Serialize;
 
-use crate::proxy::{Caught, HostEvent};
+use crate::proxy::{HostEvent, TrappedRequest};
 
 /// The result of a run: how the program ended and what it did.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     /// How the program ended.
-    pub end: End,
+    pub end: ProcessEnd,
     /// The time from start to end.
     pub duration: Duration,
     /// Bytes of standard output and error together.
@@ -19,18 +19,19 @@ pub struct Outcome {
     pub hosts: Vec<HostEvent>,
     /// Requests that a trap stored, in order of arrival.
     #[serde(skip)]
-    pub caught: Vec<Caught>,
+    pub trapped_requests: Vec<TrappedRequest>,
     /// Files that the program opened or tried to open, if it was watched.
     pub files: FileEvents,
     /// Files that the program created at protected paths.
-    pub put_aside: Vec<PutAside>,
+    #[serde(rename = "put_aside")]
+    pub moved_files: Vec<MovedFile>,
     /// The protections that were active.
     pub enforcement: Enforcement,
 }
 
 /// A file or folder that a program created at a protected path and that was moved aside.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct PutAside {
+pub struct MovedFile {
     /// The protected path.
     pub from: PathBuf,
     /// The new path; `None` if it could not be moved.
@@ -40,13 +41,13 @@ pub struct PutAside {
     pub error: Option<String>,
 }
 
-impl std::fmt::Display for PutAside {
+impl std::fmt::Display for MovedFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "it made {}, which other programs obey; ", self.from.display())?;
+        write!(f, "it created {}, which other programs obey; ", self.from.display())?;
         match (&self.to, &self.error) {
-            (Some(to), _) => write!(f, "that is now {}", to.display()),
-            (None, Some(error)) => write!(f, "remove it, since it cannot be renamed: {error}"),
-            (None, None) => f.write_str("look at it, or remove it"),
+            (Some(to), _) => write!(f, "it is now {}", to.display()),
+            (None, Some(error)) => write!(f, "remove it: it cannot be renamed: {error}"),
+            (None, None) => f.write_str("inspect or remove it"),
         }
     }
 }
@@ -54,7 +55,7 @@ impl std::fmt::Display for PutAside {
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum End {
+pub enum ProcessEnd {
     /// The program exited with this code.
     Exited(i32),
     /// The program was ended by this signal.
@@ -79,7 +80,8 @@ pub struct FileEvents {
     /// Files opened for writing, created, renamed or removed.
     pub written: BTreeSet<PathBuf>,
     /// The same in private folders, which were deleted after the run.
-    pub written_in_vain: BTreeSet<PathBuf>,
+    #[serde(rename = "written_in_vain")]
+    pub written_privately: BTreeSet<PathBuf>,
     /// Files that were executed.
     pub executed: BTreeSet<PathBuf>,
     /// Files that exist on the host but that the program could not access.
@@ -102,7 +104,7 @@ pub struct Enforcement {
     /// Whether system calls were filtered.
     pub seccomp: bool,
     /// The mechanism that enforced the limits.
-    pub limits: LimitedBy,
+    pub limits: LimitMechanism,
     /// Whether requests went through the proxy; otherwise the run had no network.
     pub proxy: bool,
     /// Whether opened files were recorded.
@@ -112,7 +114,7 @@ pub struct Enforcement {
 /// The mechanism that enforces the limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum LimitedBy {
+pub enum LimitMechanism {
     /// Resource limits, which count each process separately; a thread also adds up all processes.
     #[default]
     ResourceLimits,

@@ -172,7 +172,8 @@ pub struct Limits {
     /// Bytes of memory for all processes together.
     pub memory: u64,
     /// Which memory counts for each process where there is no cgroup.
-    pub counted: Counted,
+    #[serde(rename = "counted")]
+    pub memory_count: MemoryCount,
     /// Number of processes and threads at the same time.
     pub processes: u64,
     /// Number of open files for each process.
@@ -188,9 +189,10 @@ pub struct Limits {
 /// Which memory the limit counts where there is no cgroup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Counted {
+pub enum MemoryCount {
     /// The whole address space (`RLIMIT_AS`).
-    Addresses,
+    #[serde(rename = "addresses")]
+    AddressSpace,
     /// Private writable memory (`RLIMIT_DATA`), for runtimes that reserve far more than they use.
     Data,
 }
@@ -209,15 +211,15 @@ pub enum Watch {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            wall: Some(limits::WALL),
+            wall: Some(limits::DEFAULT_WALL_TIME),
             cpu: None,
-            memory: limits::MEMORY,
-            counted: Counted::Addresses,
-            processes: limits::PROCESSES,
-            open_files: limits::OPEN_FILES,
-            file_size: limits::FILE_SIZE,
-            scratch: limits::SCRATCH,
-            output: limits::OUTPUT,
+            memory: limits::DEFAULT_MEMORY_BYTES,
+            memory_count: MemoryCount::AddressSpace,
+            processes: limits::DEFAULT_PROCESSES,
+            open_files: limits::DEFAULT_OPEN_FILES,
+            file_size: limits::DEFAULT_FILE_BYTES,
+            scratch: limits::DEFAULT_SCRATCH_BYTES,
+            output: limits::DEFAULT_OUTPUT_BYTES,
         }
     }
 }

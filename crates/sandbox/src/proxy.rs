@@ -13,16 +13,16 @@
 
 mod body;
 mod connections;
-mod decide;
-mod events;
+mod event_log;
 mod forward;
+mod grant_check;
 mod head;
-mod line;
 mod refusal;
 mod request;
 mod resolve;
 mod secrets;
 mod serve;
+mod stream;
 mod tls;
 mod trap;
 
@@ -39,22 +39,22 @@ use rustls_pki_types::CertificateDer;
 
 use self::{
     connections::Connections,
-    events::{Events, Note},
-    refusal::Refused,
+    event_log::{EventLog, RequestSummary},
+    refusal::RefusalResponse,
     secrets::Secrets,
-    tls::Trust,
+    tls::HostVerifier,
 };
 use crate::{limits, policy::HostGrant};
 
 pub use self::{
-    events::{HostEvent, Verdict},
+    event_log::{HostEvent, Verdict},
     refusal::Refusal,
-    trap::Caught,
+    trap::TrappedRequest,
 };
 pub(crate) use self::{
     resolve::{Resolve, SystemResolver},
-    secrets::{MaskedSecret, placeholder},
-    tls::Authority,
+    secrets::{MaskedSecret, new_placeholder},
+    tls::CertificateAuthority,
     trap::Trap,
 };
 
@@ -63,10 +63,10 @@ pub(crate) use self::{
 #[non_exhaustive]
 pub(crate) enum ProxyError {
     /// The system provides no random numbers.
-    #[error("no random numbers can be had")]
+    #[error("the system provides no random numbers")]
     Random,
     /// The certificate authority of the run could not be created.
-    #[error("the authority of the run cannot be made")]
+    #[error("the certificate authority of the run cannot be created")]
     Certificate(#[from] rcgen::Error),
     /// TLS could not be set up.
     #[error("TLS cannot be set up")]
@@ -78,7 +78,7 @@ pub(crate) enum ProxyError {
 
 /// The configuration of a proxy.
 #[derive(Debug)]
-pub(crate) struct Settings {
+pub(crate) struct ProxySettings {
     /// The hosts, methods and paths that requests may reach; all other requests are refused.
     pub(crate) grants: Vec<HostGrant>,
     /// Receives every request instead of the network, if set.
@@ -86,17 +86,17 @@ pub(crate) struct Settings {
     /// The secrets that replace placeholders in requests.
     pub(crate) secrets: Vec<MaskedSecret>,
     /// The certificate authority that the program trusts.
-    pub(crate) authority: Authority,
+    pub(crate) authority: CertificateAuthority,
     /// Resolves host names to addresses.
     pub(crate) resolver: Box<dyn Resolve>,
     /// Root certificates that are trusted besides those of the system.
-    pub(crate) trust: Vec<CertificateDer<'static>>,
+    pub(crate) extra_certificates: Vec<CertificateDer<'static>>,
 }
 
 /// A running proxy.
 #[derive(Debug)]
 pub(crate) struct Proxy {
-    shared: Arc<Shared>,
+    state: Arc<ProxyState>,
     /// The listening socket, as the only type of the standard library that can shut a socket down.
     listener: TcpStream,
     accepting: Option<JoinHandle<()>>,
@@ -104,66 +104,72 @@ pub(crate) struct Proxy {
 
 /// The data that all connections share.
 #[derive(Debug)]
-struct Shared {
+struct ProxyState {
     grants: Vec<HostGrant>,
     trap: Option<Trap>,
     secrets: Secrets,
-    authority: Authority,
+    authority: CertificateAuthority,
     resolver: Box<dyn Resolve>,
-    trust: Trust,
+    host_verifier: HostVerifier,
     connections: Arc<Connections>,
-    events: Mutex<Events>,
+    events: Mutex<EventLog>,
 }
 
-impl Shared {
+impl ProxyState {
     /// Records the verdict about a request; only the first verdict of each request counts.
-    fn record(&self, note: &mut Note, verdict: Verdict) {
-        if !std::mem::replace(&mut note.recorded, true) {
+    fn record(&self, summary: &mut RequestSummary, verdict: Verdict) {
+        if !std::mem::replace(&mut summary.recorded, true) {
             // If the program learned a secret value, it must not be able to write the value into
             // the record.
-            note.path = String::from_utf8_lossy(&self.secrets.hide(note.path.as_bytes())).into();
-            note.host = String::from_utf8_lossy(&self.secrets.hide(note.host.as_bytes())).into();
-            self.events.lock().unwrap_or_else(PoisonError::into_inner).add(note, verdict);
+            summary.path =
+                String::from_utf8_lossy(&self.secrets.hide(summary.path.as_bytes())).into();
+            summary.host =
+                String::from_utf8_lossy(&self.secrets.hide(summary.host.as_bytes())).into();
+            self.events.lock().unwrap_or_else(PoisonError::into_inner).add(summary, verdict);
         }
     }
 }
 
 impl Proxy {
     /// Starts to accept connections.
-    pub(crate) fn start(listener: TcpListener, settings: Settings) -> Result<Self, ProxyError> {
-        let Settings { grants, trap, secrets, authority, resolver, trust } = settings;
-        let shared = Arc::new(Shared {
+    pub(crate) fn start(
+        listener: TcpListener,
+        settings: ProxySettings,
+    ) -> Result<Self, ProxyError> {
+        let ProxySettings { grants, trap, secrets, authority, resolver, extra_certificates } =
+            settings;
+        let state = Arc::new(ProxyState {
             grants,
             trap,
             secrets: Secrets::new(secrets),
             authority,
             resolver,
-            trust: Trust::new(trust),
+            host_verifier: HostVerifier::new(extra_certificates),
             connections: Arc::default(),
             events: Mutex::default(),
         });
         listener.set_nonblocking(false)?;
         let handle = TcpStream::from(OwnedFd::from(listener.try_clone()?));
         let accepting = thread::Builder::new().name("savoir-proxy".to_owned()).spawn({
-            let shared = Arc::clone(&shared);
-            move || accept(&listener, &shared)
+            let state = Arc::clone(&state);
+            move || accept(&listener, &state)
         })?;
-        Ok(Self { shared, listener: handle, accepting: Some(accepting) })
+        Ok(Self { state, listener: handle, accepting: Some(accepting) })
     }
 
     /// Closes all connections and returns the recorded events and the trapped requests. Takes
-    /// [`limits::PROXY_STOP`] at most.
-    pub(crate) fn stop(mut self) -> (Vec<HostEvent>, Vec<Caught>) {
+    /// [`limits::PROXY_STOP_TIMEOUT`] at most.
+    pub(crate) fn stop(mut self) -> (Vec<HostEvent>, Vec<TrappedRequest>) {
         self.close();
-        let events = self.shared.events.lock().unwrap_or_else(PoisonError::into_inner).take();
-        (events, self.shared.trap.as_ref().map(Trap::take).unwrap_or_default())
+        let events = self.state.events.lock().unwrap_or_else(PoisonError::into_inner).take();
+        (events, self.state.trap.as_ref().map(Trap::take).unwrap_or_default())
     }
 
     fn close(&mut self) {
         let Some(accepting) = self.accepting.take() else { return };
         // On Linux this wakes up the accepting thread.
         let woken = self.listener.shutdown(Shutdown::Both).is_ok();
-        self.shared.connections.stop(limits::PROXY_STOP);
+        self.state.connections.stop(limits::PROXY_STOP_TIMEOUT);
         if woken {
             // The thread has nothing left to wait for, and its result does not matter.
             let _ = accepting.join();
@@ -180,10 +186,10 @@ impl Drop for Proxy {
 }
 
 /// Starts a thread for each connection, until the listener is shut down.
-fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
+fn accept(listener: &TcpListener, state: &Arc<ProxyState>) {
     loop {
         let stream = match listener.accept() {
-            _ if shared.connections.stopping() => return,
+            _ if state.connections.is_stopping() => return,
             Ok((stream, _)) => stream,
             // The listener was shut down.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => return,
@@ -193,26 +199,26 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
                 continue;
             }
         };
-        let Some(place) = shared.connections.enter() else {
-            turn_away(shared, &stream);
+        let Some(slot) = state.connections.take_slot() else {
+            refuse_connection(state, &stream);
             continue;
         };
-        let worker = Arc::clone(shared);
+        let worker = Arc::clone(state);
         // If no thread can be started, the connection is closed and its slot is free again.
         let _ = thread::Builder::new().name("savoir-request".to_owned()).spawn(move || {
             serve::serve(&worker, stream);
-            drop(place);
+            drop(slot);
         });
     }
 }
 
-fn turn_away(shared: &Shared, mut stream: &TcpStream) {
+fn refuse_connection(state: &ProxyState, mut stream: &TcpStream) {
     let reason = Refusal::TooManyConnections;
-    shared.record(&mut Note::default(), Verdict::Refused { reason });
-    let refused = Refused::new(reason, "too many connections at once");
+    state.record(&mut RequestSummary::default(), Verdict::Refused { reason });
+    let refused = RefusalResponse::new(reason, "too many connections at once");
     // The buffer of a new socket has room for this answer; if not, the proxy does not wait.
     let _ = stream.set_nonblocking(true);
-    let _ = stream.write_all(&refused.answer());
+    let _ = stream.write_all(&refused.to_http());
 }
 
 #[cfg(test)]

@@ -7,14 +7,14 @@ use thiserror::Error;
 
 /// A feature that this machine lacks, with a hint.
 #[derive(Debug, Error)]
-pub enum Missing {
+pub enum MissingFeature {
     /// Processes cannot create their own namespaces.
-    #[error("unprivileged user namespaces are not available ({reason}); {way_out}")]
+    #[error("unprivileged user namespaces are not available ({reason}); {hint}")]
     Namespaces {
         /// The system's error.
         reason: io::Error,
         /// A hint how to solve it.
-        way_out: &'static str,
+        hint: &'static str,
     },
     /// There is no sandbox for this operating system yet.
     #[error(
@@ -23,12 +23,12 @@ pub enum Missing {
     System,
 }
 
-impl Missing {
+impl MissingFeature {
     pub(crate) fn namespaces(reason: io::Error) -> Self {
         let set = |path: &str, value: &str| {
             std::fs::read_to_string(path).is_ok_and(|text| text.trim() == value)
         };
-        let way_out = if set("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1") {
+        let hint = if set("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1") {
             "AppArmor forbids them: allow them for savoir with a profile that has `userns,`, or \
              with sysctl kernel.apparmor_restrict_unprivileged_userns=0"
         } else if set("/proc/sys/kernel/unprivileged_userns_clone", "0") {
@@ -38,81 +38,86 @@ impl Missing {
         } else {
             "in a container, start it with a seccomp profile that allows them"
         };
-        Self::Namespaces { reason, way_out }
+        Self::Namespaces { reason, hint }
     }
 }
 
 /// The sandbox features of this machine, found by trying them.
 #[derive(Clone, Debug, Serialize)]
-pub struct Support {
+pub struct SandboxSupport {
     /// Namespaces, a separate root file system and the system call filter.
-    pub sandbox: Part,
+    pub sandbox: FeatureStatus,
     /// Version of Landlock; `None` if the kernel does not support it.
     pub landlock: Option<u32>,
     /// Network access to named hosts through the proxy.
-    pub proxy: Part,
+    pub proxy: FeatureStatus,
     /// Records of the files that a run opens.
-    pub watch: Part,
+    pub watch: FeatureStatus,
     /// Whether limits can apply to all processes of a run together.
-    pub groups: bool,
+    #[serde(rename = "groups")]
+    pub control_groups: bool,
 }
 
 /// Whether a feature of the sandbox works.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Part {
+pub enum FeatureStatus {
     /// The feature was tried and works.
-    Held,
+    #[serde(rename = "held")]
+    Available,
     /// The feature was tried and does not work.
-    Absent {
+    #[serde(rename = "absent")]
+    Unavailable {
         /// What failed.
         reason: String,
         /// A hint how to solve it; may be empty if the reason is enough.
-        way_out: String,
+        #[serde(rename = "way_out")]
+        hint: String,
     },
 }
 
 /// Which tools this machine may run, depending on its sandbox features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Level {
+pub enum RunnableTools {
     /// No tools.
-    Nothing,
+    #[serde(rename = "nothing")]
+    None,
     /// Only signed tools, because Landlock, one of the protections, is missing.
-    Vouched,
+    #[serde(rename = "vouched")]
+    Signed,
     /// All tools.
-    Everything,
+    #[serde(rename = "everything")]
+    All,
 }
 
-impl Part {
-    pub(crate) fn absent(reason: impl Into<String>, way_out: impl Into<String>) -> Self {
-        Self::Absent { reason: reason.into(), way_out: way_out.into() }
+impl FeatureStatus {
+    pub(crate) fn unavailable(reason: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Unavailable { reason: reason.into(), hint: hint.into() }
     }
 
     /// Returns whether the feature works.
-    pub fn is_held(&self) -> bool {
-        *self == Self::Held
+    pub fn is_available(&self) -> bool {
+        *self == Self::Available
     }
 }
 
-impl Support {
+impl SandboxSupport {
     /// Tries each feature on this machine.
-    pub fn examine() -> Self {
-        crate::linux::examine()
+    pub fn detect() -> Self {
+        crate::linux::detect_support()
     }
 
     /// Returns which tools this machine may run.
-    pub fn level(&self) -> Level {
-        match (self.sandbox.is_held() && self.watch.is_held(), self.landlock) {
-            (false, _) => Level::Nothing,
-            (true, None) => Level::Vouched,
-            (true, Some(_)) => Level::Everything,
+    pub fn runnable_tools(&self) -> RunnableTools {
+        match (self.sandbox.is_available() && self.watch.is_available(), self.landlock) {
+            (false, _) => RunnableTools::None,
+            (true, None) => RunnableTools::Signed,
+            (true, Some(_)) => RunnableTools::All,
         }
     }
 }
 
 /// Returns the version of Landlock, the second protection of files; `None` if the kernel does not
 /// support it.
-pub fn landlock() -> Option<u32> {
+pub fn landlock_version() -> Option<u32> {
     crate::linux::landlock_version()
 }

@@ -11,7 +11,7 @@ use std::{
 
 use futures::future::BoxFuture;
 use savoir_agent::{
-    disclosure::{Candidate, Unusable},
+    disclosure::{Candidate, UnusableSkill},
     library::{Draft, Folders, Library, LibraryError, Opened},
     skill_tools::SkillFolders,
     usage::Usage,
@@ -241,7 +241,7 @@ impl Library for AgentSkills {
         Box::pin(async { self.folders()?.skills().await })
     }
 
-    fn unusable(&self) -> BoxFuture<'_, Result<Vec<Unusable>, LibraryError>> {
+    fn unusable(&self) -> BoxFuture<'_, Result<Vec<UnusableSkill>, LibraryError>> {
         Box::pin(async { self.folders()?.unusable().await })
     }
 

@@ -13,7 +13,7 @@ use std::{
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
-use savoir_engine::approval::{self, Request, Role};
+use savoir_engine::approval::{self, LineRole, Request};
 
 use crate::error::CommandError;
 
@@ -184,10 +184,10 @@ pub(crate) fn yes_or_no(line: &str) -> Option<bool> {
 
 /// Writes the text before a question.
 pub(crate) fn show(out: &mut dyn Write, page: Page<'_>) -> io::Result<()> {
-    let why = approval::why(page.reasons, page.warnings);
+    let why = approval::reason_lines(page.reasons, page.warnings);
     let words = match page.length {
-        Length::Question => approval::words(page.request),
-        Length::Details => approval::details(page.request),
+        Length::Question => approval::question_lines(page.request),
+        Length::Details => approval::full_question_lines(page.request),
     };
     show_lines(out, why.into_iter().chain(words))
 }
@@ -195,18 +195,18 @@ pub(crate) fn show(out: &mut dyn Write, page: Page<'_>) -> io::Result<()> {
 /// Writes lines of a question, styled by their role.
 pub(crate) fn show_lines(
     out: &mut dyn Write,
-    lines: impl IntoIterator<Item = approval::Line>,
+    lines: impl IntoIterator<Item = approval::QuestionLine>,
 ) -> io::Result<()> {
     let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
     let yellow = Style::new().fg_color(Some(AnsiColor::Yellow.into()));
     for line in lines {
         let style = match line.role {
-            Role::Warning => red,
-            Role::Grave => yellow,
-            Role::Reason => Style::new().bold(),
-            Role::Fact => Style::new(),
+            LineRole::Warning => red,
+            LineRole::Grave => yellow,
+            LineRole::Reason => Style::new().bold(),
+            LineRole::Fact => Style::new(),
         };
-        let text = approval::plain(&[line], TEXT_WIDTH);
+        let text = approval::to_plain_text(&[line], TEXT_WIDTH);
         writeln!(out, "{style}{}{style:#}", text.trim_end())?;
     }
     Ok(())

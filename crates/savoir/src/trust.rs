@@ -120,9 +120,9 @@ fn of_origin(loaded_skill: &LoadedSkill) -> Trust {
 
 /// Whether a trusted key signed every file that a run can see.
 fn is_signed(loaded_skill: &LoadedSkill) -> bool {
-    let signer = loaded_skill.vouching.attestation.signed.as_ref();
+    let signer = loaded_skill.signers.attestation.signed.as_ref();
     let is_trusted = signer.is_some_and(|signer| signer.role.is_some());
-    is_trusted && loaded_skill.vouching.uncovered.is_empty()
+    is_trusted && loaded_skill.signers.uncovered.is_empty()
 }
 
 /// Endings of archives, which are usually downloads.
@@ -188,7 +188,7 @@ pub(crate) fn refuse_forbidden(
             name: &name,
             source: source.as_ref(),
             tier: loaded_skill.tier,
-            attestation: &loaded_skill.vouching.attestation,
+            attestation: &loaded_skill.signers.attestation,
         })?;
     }
     Ok(())

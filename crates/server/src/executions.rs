@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use savoir_flow::workflow::{Features, Graph, Host, StoreJournal, WorkflowRun, journal::LEASE};
+use savoir_flow::workflow::{
+    Features, Graph, StoreJournal, WorkflowHost, WorkflowRun, journal::LEASE,
+};
 use savoir_store::{Execution, Workflow};
 use uuid::Uuid;
 
@@ -17,7 +19,7 @@ use crate::{
 /// A workflow execution that this process has claimed.
 #[derive(Debug)]
 pub(crate) struct RunningExecution {
-    pub(crate) host: Host,
+    pub(crate) host: WorkflowHost,
     pub(crate) journal: StoreJournal,
     workflow: Workflow,
     graph: Graph,
@@ -117,12 +119,12 @@ fn new_worker() -> String {
 }
 
 /// The resources that workflows of a user may use.
-pub(crate) async fn host(app: &App, caller: &Caller) -> ApiResult<Host> {
+pub(crate) async fn host(app: &App, caller: &Caller) -> ApiResult<WorkflowHost> {
     let features =
         Features { http: flag(app, Flag::HttpNode).await?, code: flag(app, Flag::CodeNode).await? };
-    Ok(Host {
+    Ok(WorkflowHost {
         services: app.services.clone(),
-        shelf: Arc::new(PersonalSkills { app: app.clone(), caller: caller.clone() }),
+        skill_lookup: Arc::new(PersonalSkills { app: app.clone(), caller: caller.clone() }),
         features,
         http: app.config.workflow_http.clone(),
         code: app.code.clone(),

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use futures::future::{BoxFuture, join_all};
 use savoir_agent::{
-    disclosure::{Candidate, Unusable},
+    disclosure::{Candidate, UnusableSkill},
     library::{CalledBy, Draft, Library, LibraryError, MAX_SERVED_FILE_BYTES, Opened},
 };
 use savoir_skill::Skill;
@@ -199,12 +199,12 @@ impl Library for PersonalLibrary {
         })
     }
 
-    fn unusable(&self) -> BoxFuture<'_, Result<Vec<Unusable>, LibraryError>> {
+    fn unusable(&self) -> BoxFuture<'_, Result<Vec<UnusableSkill>, LibraryError>> {
         Box::pin(async {
             let offered = self.offered().await?;
             let broken = offered.iter().filter_map(|(kept, _)| {
                 let reason = kept.portable().err()?.to_owned();
-                Some(Unusable { name: kept.file.name.clone(), reason })
+                Some(UnusableSkill { name: kept.file.name.clone(), reason })
             });
             Ok(broken.collect())
         })

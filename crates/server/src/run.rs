@@ -9,8 +9,8 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::graceful::{GracefulConnection, GracefulShutdown},
 };
-use savoir_flow::workflow::journal::EXECUTION_KEPT;
-use savoir_knowledge::limits::TASK_KEPT;
+use savoir_flow::workflow::journal::EXECUTION_RETENTION;
+use savoir_knowledge::limits::TASK_RETENTION;
 use savoir_registry as registry;
 use savoir_store::{StoreError, Timestamp, registry::RegistryError};
 use tokio::{
@@ -254,12 +254,15 @@ async fn sweep(app: App, stopping: CancellationToken) {
         }
         let (database, now) = (&app.database, Timestamp::now());
         told("counters", database.rate_limits().sweep().await);
-        told("tasks", database.knowledge().sweep_tasks(now.minus(TASK_KEPT)).await);
-        savoir_sandbox::give_memory_back();
+        told("tasks", database.knowledge().sweep_tasks(now.minus(TASK_RETENTION)).await);
+        savoir_sandbox::release_free_memory();
         if let Err(error) = database.registry(&app.storage).mark().await {
             tracing::warn!(%error, "the mark in the storage was not left again");
         }
-        told("executions", database.workflows().sweep_executions(now.minus(EXECUTION_KEPT)).await);
+        told(
+            "executions",
+            database.workflows().sweep_executions(now.minus(EXECUTION_RETENTION)).await,
+        );
     }
 }
 

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_model_writes_is_a_skill() {
+    fn draft_of_a_model_is_a_valid_skill() {
         let written = draft(&json!({
             "name": "Weekly Report", "description": "Writes: the report.\nUse on Fridays.",
             "instructions": "1. Collect.\n2. Write.", "allowed_tools": "Read Bash(git log:*)",
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn it_cannot_say_more_than_it_is_asked() {
+    fn draft_cannot_add_other_fields() {
         // A value that would begin another field stays a value.
         let written = draft(&json!({
             "name": "x", "description": "a\ncontext: fork\nenabled: true", "instructions": "y",

@@ -2,56 +2,56 @@
 
 use std::cmp::Reverse;
 
-use crate::disclosure::{Candidate, Unusable};
+use crate::disclosure::{Candidate, UnusableSkill};
 
-/// What a word counts in a name, and in the rest of a line.
-const NAME: usize = 8;
-const LINE: usize = 2;
-/// What the beginning of a word counts.
-const BEGINNING: usize = 1;
+/// Scores of a word in the name, and in the rest of the line.
+const NAME_SCORE: usize = 8;
+const LINE_SCORE: usize = 2;
+/// The score of a matching prefix.
+const PREFIX_SCORE: usize = 1;
 
 /// Bytes and words of a query that are looked at: more than anybody writes to find something.
 const MAX_QUERY_BYTES: usize = 2_000;
 const MAX_WORDS: usize = 64;
 
 /// The skills that fit best. One that fits in nothing is not found; without words the first are.
-pub fn search<'a>(skills: &'a [Candidate], query: &str, most: usize) -> Vec<&'a Candidate> {
-    let wanted = wanted(query);
+pub fn search<'a>(skills: &'a [Candidate], query: &str, max_results: usize) -> Vec<&'a Candidate> {
+    let query_words = query_words(query);
     let mut found: Vec<(usize, &Candidate)> = skills
         .iter()
-        .map(|skill| (score(skill, &wanted), skill))
-        .filter(|(score, _)| *score > 0 || wanted.is_empty())
+        .map(|skill| (score(skill, &query_words), skill))
+        .filter(|(score, _)| *score > 0 || query_words.is_empty())
         .collect();
     found.sort_by_key(|(score, skill)| (Reverse(*score), Reverse(skill.pinned), &skill.name));
-    found.into_iter().take(most).map(|(_, skill)| skill).collect()
+    found.into_iter().take(max_results).map(|(_, skill)| skill).collect()
 }
 
 /// Those of some skills that cannot be used whose names have one of the words.
 pub(super) fn named<'a>(
-    unusable: &'a [Unusable],
+    unusable: &'a [UnusableSkill],
     query: &str,
-) -> impl Iterator<Item = &'a Unusable> {
-    let wanted = wanted(query);
-    let fits = move |name: &str| words(name).iter().any(|word| wanted.contains(word));
+) -> impl Iterator<Item = &'a UnusableSkill> {
+    let query_words = query_words(query);
+    let fits = move |name: &str| words(name).iter().any(|word| query_words.contains(word));
     unusable.iter().filter(move |skill| fits(&skill.name))
 }
 
-fn score(skill: &Candidate, wanted: &[String]) -> usize {
+fn score(skill: &Candidate, query_words: &[String]) -> usize {
     let (name, line) = (words(&skill.name), words(&skill.line));
-    let each = wanted.iter().map(|word| {
+    let each = query_words.iter().map(|word| {
         let begins = |known: &String| word.len() > 2 && known.starts_with(word.as_str());
         match () {
-            () if name.contains(word) => NAME,
-            () if line.contains(word) => LINE,
-            () if line.iter().any(begins) => BEGINNING,
+            () if name.contains(word) => NAME_SCORE,
+            () if line.contains(word) => LINE_SCORE,
+            () if line.iter().any(begins) => PREFIX_SCORE,
             () => 0,
         }
     });
     each.sum()
 }
 
-/// The words that somebody looks for.
-fn wanted(query: &str) -> Vec<String> {
+/// Splits a query into words.
+fn query_words(query: &str) -> Vec<String> {
     let mut words = words(&query[..query.floor_char_boundary(MAX_QUERY_BYTES)]);
     words.truncate(MAX_WORDS);
     words
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_is_read_as_far_as_a_person_would_write_one() {
+    fn long_queries_are_cut() {
         let line = "- pdf-tools: Fill forms of all kinds, and read them.".to_owned();
         let skill = Candidate { name: "pdf-tools".to_owned(), line, ..Candidate::default() };
         let skills = vec![skill; 100];

@@ -98,7 +98,7 @@ async fn call(builtin_tools: &BuiltinTools, name: &str, arguments: Value) -> Too
 }
 
 #[tokio::test]
-async fn a_skill_is_told_marked_and_followed() {
+async fn use_skill_returns_instructions_and_applies_the_list() {
     let shelf = SkillLookup::with(&[REPORT, PLAIN]);
     let allowed_tools = Arc::new(AllowedTools::default());
     let builtin_tools = BuiltinTools::new(shelf.clone(), Some(Arc::clone(&allowed_tools)));
@@ -122,7 +122,7 @@ async fn a_skill_is_told_marked_and_followed() {
 }
 
 #[tokio::test]
-async fn a_skill_that_is_not_there_changes_nothing() {
+async fn unknown_skill_changes_nothing() {
     let shelf = SkillLookup::with(&[REPORT]);
     let allowed_tools = Arc::new(AllowedTools::default());
     let builtin_tools = BuiltinTools::new(shelf.clone(), Some(Arc::clone(&allowed_tools)));
@@ -134,7 +134,7 @@ async fn a_skill_that_is_not_there_changes_nothing() {
 }
 
 #[tokio::test]
-async fn files_are_read_inside_only() {
+async fn files_outside_the_skill_are_not_read() {
     let builtin_tools = BuiltinTools::new(SkillLookup::with(&[REPORT]), None);
     let read = async |path: &str| {
         call(&builtin_tools, "read_skill_file", json!({"name": "report", "path": path})).await
@@ -145,7 +145,7 @@ async fn files_are_read_inside_only() {
 }
 
 #[tokio::test]
-async fn skills_are_found_and_drafts_are_kept() {
+async fn skills_are_found_and_drafts_are_saved() {
     let shelf = SkillLookup::with(&[REPORT, PLAIN]);
     let builtin_tools = BuiltinTools::new(shelf.clone(), None);
     let found =
@@ -159,7 +159,7 @@ async fn skills_are_found_and_drafts_are_kept() {
 }
 
 #[tokio::test]
-async fn garbage_gets_an_answer() {
+async fn invalid_calls_are_answered() {
     let builtin_tools = BuiltinTools::new(SkillLookup::with(&[]), None);
     for (name, arguments, code) in [
         ("use_skill", json!({}), "missing-argument"),

@@ -8,7 +8,7 @@ use savoir_flow::{
     event::{Done, Emitter, Event, Gone},
     services::Services,
 };
-use savoir_knowledge::limits::{PASSAGES, QUERY_CHARS};
+use savoir_knowledge::limits::{DEFAULT_PASSAGES, MAX_QUERY_CHARS};
 use savoir_skill::dialect::agent_flow::parse_at_skill;
 use serde_json::{Map, Value, json};
 
@@ -55,7 +55,7 @@ impl ChatService {
                 return Ok(Done::Error { message });
             }
         };
-        // It was kept when it was heard, and is heard again.
+        // The message is already stored, and is added again by the turn.
         if messages.last().is_some_and(|last| last.content == turn.message) {
             messages.pop();
         }
@@ -104,8 +104,8 @@ impl KnowledgeSearch {
         let Some(knowledge) = &self.services.knowledge else {
             return ToolAnswer::failed("search-failed", "there is no knowledge here");
         };
-        let query: String = query.chars().take(QUERY_CHARS).collect();
-        match knowledge.search(&self.base, Some(self.user), &query, PASSAGES).await {
+        let query: String = query.chars().take(MAX_QUERY_CHARS).collect();
+        match knowledge.search(&self.base, Some(self.user), &query, DEFAULT_PASSAGES).await {
             Ok(passages) => {
                 let found = passages.iter().map(|passage| {
                     json!({"text": passage.text, "doc_id": passage.doc_id, "score": passage.score})

@@ -2,7 +2,7 @@
 
 use savoir_flow::{
     event::{Done, Emitter, Event, Gone, Thought},
-    workflow::{self, Host, Journal, WorkflowOutcome, WorkflowRun, limits},
+    workflow::{self, Journal, WorkflowHost, WorkflowOutcome, WorkflowRun, limits},
 };
 use savoir_store::StoreError;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ impl ChatService {
     pub async fn answer_by_workflow(
         &self,
         turn: &ChatTurn,
-        host: &Host,
+        host: &WorkflowHost,
         mut run: WorkflowRun<'_>,
         journal: &dyn Journal,
         out: &Emitter,
@@ -45,7 +45,7 @@ impl ChatService {
 
     /// The conversation up to a message, for nodes that are to know it.
     async fn history_before(&self, turn: &ChatTurn) -> Result<Vec<Value>, StoreError> {
-        let most = limits::HISTORY_MESSAGES as u32 + 1;
+        let most = limits::MAX_HISTORY_MESSAGES as u32 + 1;
         let mut messages = self.database.sessions().messages(&turn.session, Some(most)).await?;
         if let Some(at) = messages.iter().rposition(|message| message.content == turn.message) {
             messages.truncate(at);
@@ -72,7 +72,7 @@ async fn forward_events(mut events: Receiver<Event>, out: &Emitter) -> Result<()
     }
 }
 
-/// The event as a conversation tells it.
+/// Converts a workflow event into a chat event.
 fn to_chat_event(event: Event) -> Option<Event> {
     let of_node = |status, node_id: String| Thought::new("node", status).with("node_id", node_id);
     Some(match event {
@@ -97,7 +97,7 @@ fn done_event(outcome: WorkflowOutcome) -> Done {
         WorkflowOutcome::Completed { .. } => Done::Success { message: "Workflow completed" },
         WorkflowOutcome::Failed { error } => Done::Error { message: error },
         WorkflowOutcome::TimedOut => Done::Error { message: "Timeout".to_owned() },
-        WorkflowOutcome::Taken => {
+        WorkflowOutcome::TakenOver => {
             Done::Error { message: "Execution was taken over by another worker".to_owned() }
         }
     }

@@ -1,4 +1,4 @@
-//! [`FileDiff`]: the lines that a write changes, short enough to review before consenting.
+//! Defines [`FileDiff`], the lines that a write changes, short enough to review before consenting.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ const MAX_LINES: usize = 60;
 const MAX_CHARACTERS: usize = 72;
 /// Lines around a change.
 const CONTEXT: usize = 1;
-/// How long the shortest difference is looked for.
+/// Timeout for finding the shortest difference.
 const TIME: Duration = Duration::from_millis(500);
 
 /// Lines that come and go, harmless for a terminal.
@@ -21,12 +21,12 @@ pub struct FileDiff {
     /// Each begins with `+`, `-` or a space, and is followed by `…` where it continues the one
     /// before.
     pub lines: Vec<String>,
-    /// How many lines are not shown.
+    /// The number of lines that are not shown.
     pub more: usize,
 }
 
 impl FileDiff {
-    /// What makes a text another; without the first, all of it is new.
+    /// Compares two texts.
     pub fn between(before: &str, after: &str) -> Self {
         let diff = TextDiff::configure().timeout(TIME).diff_lines(before, after);
         let mut change = Self::default();
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_shows_what_comes_and_goes() {
+    fn diff_shows_added_and_removed_lines() {
         let before = "a\nb\nc\nd\ne\nf\n";
         let change = FileDiff::between(before, "a\nB\nc\nd\ne\nf\ng\u{1b}[2J");
         assert_eq!(
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_bounded_and_says_so() {
+    fn long_diff_is_cut_with_a_note() {
         let change = FileDiff::between("", &"x\n".repeat(100));
         assert_eq!((change.lines.len(), change.more), (MAX_LINES, 40));
         let change = FileDiff::between("", &format!("{}- y", "é".repeat(MAX_CHARACTERS)));

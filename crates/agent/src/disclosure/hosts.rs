@@ -8,8 +8,8 @@ mod reading;
 
 use serde::Serialize;
 
-pub use self::reading::Files;
-use super::{cut, estimate_tokens, fair_share, fitting};
+pub use self::reading::SkillFiles;
+use super::{count_that_fit, estimate_tokens, max_line_tokens, shorten_line};
 
 /// The rules of one host.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -31,15 +31,15 @@ pub struct HostRules {
     /// Maximum number of characters of a name; a skill with a longer one is not loaded.
     pub longest_name: Option<usize>,
     /// The source of the name of a skill.
-    pub takes_name: TakesName,
+    pub takes_name: NameSource,
     /// How a skill without a description is handled.
-    pub no_description: NoDescription,
+    pub no_description: MissingDescription,
     /// How frontmatter that is not valid YAML is handled.
     pub broken_yaml: BrokenYaml,
     /// How a skill declares that models must not call it.
-    pub says_no: SaysNo,
+    pub disables_model_invocation: ModelInvocationField,
     /// How skills of the same name are handled.
-    pub same_name: SameName,
+    pub same_name: DuplicateNames,
     /// The sources of these rules.
     pub rules: &'static [Rule],
 }
@@ -57,7 +57,7 @@ pub enum Overflow {
 /// The source of the name of a skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum TakesName {
+pub enum NameSource {
     /// The name of the folder, even if the skill has another.
     Folder,
     /// The field `name`, or else the name of the folder.
@@ -67,7 +67,7 @@ pub enum TakesName {
 /// How a skill without a description is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum NoDescription {
+pub enum MissingDescription {
     /// The first paragraph of its text is used.
     FirstParagraph,
     /// The skill is not loaded.
@@ -87,7 +87,7 @@ pub enum BrokenYaml {
 /// How a skill declares that models must not call it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum SaysNo {
+pub enum ModelInvocationField {
     /// This field of the frontmatter is true.
     Field(&'static str),
     /// This value of a file beside SKILL.md is false.
@@ -101,7 +101,7 @@ pub enum SaysNo {
 /// How skills of the same name are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum SameName {
+pub enum DuplicateNames {
     /// One is shown.
     One,
     /// All are shown.
@@ -147,11 +147,11 @@ pub const HOSTS: [HostRules; 2] = [
         with_path: false,
         overflow: Overflow::LeaveOut,
         longest_name: None,
-        takes_name: TakesName::Folder,
-        no_description: NoDescription::FirstParagraph,
+        takes_name: NameSource::Folder,
+        no_description: MissingDescription::FirstParagraph,
         broken_yaml: BrokenYaml::NotListed,
-        says_no: SaysNo::Field("disable-model-invocation"),
-        same_name: SameName::One,
+        disables_model_invocation: ModelInvocationField::Field("disable-model-invocation"),
+        same_name: DuplicateNames::One,
         rules: &[
             Rule {
                 says: "a skill has the name of its folder, and fields that are not known are ignored",
@@ -210,14 +210,14 @@ pub const HOSTS: [HostRules; 2] = [
         with_path: true,
         overflow: Overflow::Shorten,
         longest_name: Some(64),
-        takes_name: TakesName::Field,
-        no_description: NoDescription::NotLoaded,
+        takes_name: NameSource::Field,
+        no_description: MissingDescription::NotLoaded,
         broken_yaml: BrokenYaml::Quoted,
-        says_no: SaysNo::SideFile {
+        disables_model_invocation: ModelInvocationField::SideFile {
             file: "agents/openai.yaml",
             path: "policy.allow_implicit_invocation",
         },
-        same_name: SameName::All,
+        same_name: DuplicateNames::All,
         rules: &[
             Rule {
                 says: "of SKILL.md only name, description and metadata.short-description are read; \
@@ -273,8 +273,7 @@ pub const HOSTS: [HostRules; 2] = [
 
 /// A skill as it is installed for a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Installed {
-    /// Its name.
+pub struct InstalledSkill {
     pub name: String,
     /// The description in the skill.
     pub description: String,
@@ -300,14 +299,14 @@ pub struct Simulation {
     /// The estimated number of tokens of the catalogue.
     pub tokens: usize,
     /// The skills, in the order of the catalogue.
-    pub skills: Vec<Sight>,
+    pub skills: Vec<SkillVisibility>,
     /// The rules, with their sources.
     pub rules: &'static [Rule],
 }
 
 /// How a model sees one skill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Sight {
+pub struct SkillVisibility {
     /// The name of the skill.
     pub name: String,
     /// The path of the SKILL.md.
@@ -325,14 +324,14 @@ pub struct Sight {
     pub why: Option<String>,
 }
 
-impl Sight {
+impl SkillVisibility {
     fn hidden(name: String, path: String, why: impl Into<String>) -> Self {
         Self { name, path, visible: false, line: None, truncated: false, why: Some(why.into()) }
     }
 }
 
 /// A skill that has a line in the catalogue.
-struct Entry {
+struct CatalogueEntry {
     name: String,
     path: String,
     line: String,
@@ -352,31 +351,38 @@ impl HostRules {
     }
 
     /// Simulates the catalogue for a model with a context of `context` tokens.
-    pub fn simulate(&self, mut skills: Vec<Installed>, context: usize) -> Simulation {
+    pub fn simulate(&self, mut skills: Vec<InstalledSkill>, context: usize) -> Simulation {
         skills.sort_by(|a, b| a.name.cmp(&b.name).then_with(|| a.path.cmp(&b.path)));
         let budget = self.budget(context);
         let mut hidden = Vec::new();
-        let mut entries: Vec<Entry> = Vec::new();
+        let mut entries: Vec<CatalogueEntry> = Vec::new();
         for skill in skills {
-            match self.hides(&skill) {
-                Some(why) => hidden.push(Sight::hidden(skill.name, skill.path, why)),
-                None if self.same_name == SameName::One
+            match self.hidden_reason(&skill) {
+                Some(why) => hidden.push(SkillVisibility::hidden(skill.name, skill.path, why)),
+                None if self.same_name == DuplicateNames::One
                     && entries.last().is_some_and(|last| last.name == skill.name) =>
                 {
                     let why = "another skill has the same name";
-                    hidden.push(Sight::hidden(skill.name, skill.path, why));
+                    hidden.push(SkillVisibility::hidden(skill.name, skill.path, why));
                 }
                 None => entries.push(self.entry(skill)),
             }
         }
-        let mut sights = self.fit(entries, budget);
-        let lines = sights.iter().filter_map(|sight| sight.line.as_deref());
+        let mut visibilities = self.fit(entries, budget);
+        let lines = visibilities.iter().filter_map(|visibility| visibility.line.as_deref());
         let tokens = lines.map(estimate_tokens).sum();
-        sights.extend(hidden);
-        Simulation { agent: self.agent, context, budget, tokens, skills: sights, rules: self.rules }
+        visibilities.extend(hidden);
+        Simulation {
+            agent: self.agent,
+            context,
+            budget,
+            tokens,
+            skills: visibilities,
+            rules: self.rules,
+        }
     }
 
-    fn hides(&self, skill: &Installed) -> Option<String> {
+    fn hidden_reason(&self, skill: &InstalledSkill) -> Option<String> {
         if let Some(why) = &skill.broken {
             return Some(why.clone());
         }
@@ -388,7 +394,7 @@ impl HostRules {
         (length > longest).then(|| format!("its name has {length} characters, {longest} are read"))
     }
 
-    fn entry(&self, skill: Installed) -> Entry {
+    fn entry(&self, skill: InstalledSkill) -> CatalogueEntry {
         let mut text = skill.description.split_whitespace().collect::<Vec<_>>().join(" ");
         if self.with_hint
             && let Some(hint) = &skill.when_to_use
@@ -402,7 +408,7 @@ impl HostRules {
             text.truncate(end);
         }
         let path = if self.with_path { format!(" (file: {})", skill.path) } else { String::new() };
-        Entry {
+        CatalogueEntry {
             line: format!("- {}: {text}{path}", skill.name),
             name: skill.name,
             path: skill.path,
@@ -410,35 +416,35 @@ impl HostRules {
         }
     }
 
-    fn fit(&self, entries: Vec<Entry>, budget: usize) -> Vec<Sight> {
+    fn fit(&self, entries: Vec<CatalogueEntry>, budget: usize) -> Vec<SkillVisibility> {
         let whole: Vec<usize> = entries.iter().map(|entry| estimate_tokens(&entry.line)).collect();
         let least: Vec<usize> = match self.overflow {
             Overflow::LeaveOut => whole.clone(),
             Overflow::Shorten => {
-                let name = |entry: &Entry| estimate_tokens(&entry.name) + 4;
+                let name = |entry: &CatalogueEntry| estimate_tokens(&entry.name) + 4;
                 entries.iter().zip(&whole).map(|(entry, whole)| name(entry).min(*whole)).collect()
             }
         };
         let (count, room) = if whole.iter().sum::<usize>() <= budget {
             (entries.len(), budget)
         } else {
-            fitting(&least, budget)
+            count_that_fit(&least, budget)
         };
-        let share = fair_share(&whole[..count], &least[..count], room);
+        let share = max_line_tokens(&whole[..count], &least[..count], room);
         let entries = entries.into_iter().zip(&least).enumerate();
         entries
             .map(|(index, (entry, least))| {
                 if index >= count {
                     let why = format!("the catalogue of {budget} tokens is full");
-                    return Sight::hidden(entry.name, entry.path, why);
+                    return SkillVisibility::hidden(entry.name, entry.path, why);
                 }
-                let shorter = cut(&entry.line, share.max(*least));
+                let shorter = shorten_line(&entry.line, share.max(*least));
                 let why = match (&shorter, entry.cut) {
                     (Some(_), _) => Some("all descriptions are shortened to fit".to_owned()),
                     (None, true) => Some("its description is too long".to_owned()),
                     (None, false) => None,
                 };
-                Sight {
+                SkillVisibility {
                     name: entry.name,
                     path: entry.path,
                     visible: true,
@@ -455,17 +461,21 @@ impl HostRules {
 mod tests {
     use super::*;
 
-    fn installed(name: &str, words: usize) -> Installed {
-        Installed {
+    fn installed(name: &str, words: usize) -> InstalledSkill {
+        InstalledSkill {
             name: name.to_owned(),
             description: vec!["word"; words].join(" "),
             path: format!("/skills/{name}/SKILL.md"),
             model_invocable: true,
-            ..Installed::default()
+            ..InstalledSkill::default()
         }
     }
 
-    fn sights(agent: &str, skills: Vec<Installed>, context: usize) -> Vec<Sight> {
+    fn visibilities(
+        agent: &str,
+        skills: Vec<InstalledSkill>,
+        context: usize,
+    ) -> Vec<SkillVisibility> {
         HostRules::of(agent).unwrap().simulate(skills, context).skills
     }
 
@@ -483,17 +493,19 @@ mod tests {
         hinted.when_to_use = Some("always".to_owned());
         let mut hidden = installed("c", 3);
         hidden.model_invocable = false;
-        let found = sights("claude-code", vec![installed("a", 600), hinted, hidden], 200_000);
+        let found = visibilities("claude-code", vec![installed("a", 600), hinted, hidden], 200_000);
         assert_eq!(found[0].line.as_ref().unwrap().chars().count(), 1536 + "- a: ".len());
         assert!(found[0].truncated && found[0].visible);
         assert_eq!(found[1].line.as_deref(), Some("- b: word word word always"));
         assert!(!found[2].visible && found[2].why.as_ref().unwrap().contains("people"));
 
         let many = (0..100).map(|n| installed(&format!("s{n:02}"), 50)).collect();
-        let found = sights("claude-code", many, 200_000);
-        let visible = found.iter().filter(|sight| sight.visible).count();
+        let found = visibilities("claude-code", many, 200_000);
+        let visible = found.iter().filter(|visibility| visibility.visible).count();
         assert!((20..60).contains(&visible), "{visible}");
-        assert!(found[..visible].iter().all(|sight| sight.visible && !sight.truncated));
+        assert!(
+            found[..visible].iter().all(|visibility| visibility.visible && !visibility.truncated)
+        );
         assert!(found[99].why.as_ref().unwrap().contains("full"), "{:?}", found[99]);
     }
 
@@ -503,11 +515,13 @@ mod tests {
         let rules = HostRules::of("codex").unwrap();
         let simulation = rules.simulate(many.clone(), 200_000);
         assert!(simulation.tokens <= simulation.budget, "{simulation:?}");
-        assert!(simulation.skills.iter().all(|sight| sight.visible && sight.truncated));
+        assert!(
+            simulation.skills.iter().all(|visibility| visibility.visible && visibility.truncated)
+        );
         let tiny = rules.simulate(many, 10_000);
         assert!(tiny.tokens <= tiny.budget);
-        assert!(tiny.skills.iter().any(|sight| !sight.visible));
-        let long = sights("codex", vec![installed(&"n".repeat(65), 1)], 200_000);
+        assert!(tiny.skills.iter().any(|visibility| !visibility.visible));
+        let long = visibilities("codex", vec![installed(&"n".repeat(65), 1)], 200_000);
         assert!(!long[0].visible);
     }
 
@@ -516,16 +530,16 @@ mod tests {
         let mut other = installed("a", 2);
         other.path = "/z/a/SKILL.md".to_owned();
         let twins = vec![other, installed("a", 1)];
-        let codex = sights("codex", twins.clone(), 200_000);
+        let codex = visibilities("codex", twins.clone(), 200_000);
         assert_eq!((codex[0].visible, codex[1].visible), (true, true));
-        let claude = sights("claude-code", twins, 200_000);
+        let claude = visibilities("claude-code", twins, 200_000);
         assert_eq!((claude[0].visible, claude[1].visible), (true, false));
         assert_eq!(claude[1].path, "/z/a/SKILL.md");
     }
 
     #[test]
     fn codex_cuts_long_descriptions() {
-        let found = sights("codex", vec![installed("a", 600)], 200_000);
+        let found = visibilities("codex", vec![installed("a", 600)], 200_000);
         assert!(found[0].visible && found[0].truncated);
         let line = found[0].line.as_ref().unwrap();
         assert_eq!(line.split(" (file: ").next().unwrap().chars().count(), 1024 + "- a: ".len());

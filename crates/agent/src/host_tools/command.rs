@@ -11,11 +11,11 @@ use savoir_engine::{
     cancel::Cancel,
     envelope::{Capture, Captured, Stream as Printed},
     grant,
-    protection::{Before, Root, shown},
+    protection::{CommandGuard, Root, printable_path},
 };
 use savoir_sandbox::{
-    Access, Counted, End, Limits, Network, Outcome, PathGrant, Policy, PutAside, Sandbox, Stream,
-    TRUSTED_PATH, Userland, Variable, Watch, find,
+    Access, Limits, MemoryCount, MovedFile, Network, Outcome, PathGrant, Policy, ProcessEnd,
+    Sandbox, Stream, TRUSTED_PATH, Userland, Variable, Watch, find_program,
 };
 use serde_json::json;
 
@@ -27,8 +27,8 @@ pub(super) const MAX_SECONDS: u64 = 300;
 const SECONDS: u64 = 60;
 /// Bytes that a command may print before it is ended; a model reads the first and last of them.
 const PRINTED: u64 = 8 << 20;
-/// Things that were put aside of which a model reads.
-const MAX_TOLD: usize = 40;
+/// Maximum number of moved files that are listed for the model.
+const MAX_REPORTED: usize = 40;
 
 impl HostTools {
     pub(super) async fn run_command(
@@ -42,13 +42,13 @@ impl HostTools {
         }
         let seconds = seconds.unwrap_or(SECONDS).clamp(1, MAX_SECONDS);
         let shells = TRUSTED_PATH.map(PathBuf::from);
-        let shell = find("bash", &shells).or_else(|| find("sh", &shells));
+        let shell = find_program("bash", &shells).or_else(|| find_program("sh", &shells));
         let shell = shell.ok_or_else(|| ("no-shell", "there is no shell".to_owned()))?;
         let policy = self.policy(&shell, Duration::from_secs(seconds))?;
         self.ask_consent(HostAction::Run { command: command.to_owned() }, call_guard).await?;
         let cancel = Cancel::default();
         // Whoever stops waiting for it ends it.
-        let _guard = cancel.guard();
+        let _guard = cancel.cancel_on_drop();
         let words = ["-c".to_owned(), command.to_owned()];
         let (workspace, protected) = (Arc::clone(&self.workspace), self.protected());
         let (baseline, home) = (Arc::clone(&self.baseline), self.run_env.home.clone());
@@ -56,7 +56,7 @@ impl HostTools {
         let work = move || {
             let root = workspace.folder_to_look_at();
             let before = |enforced: &[PathGrant]| {
-                baseline.before(root, protected, &home, enforced).map_err(unusable)
+                baseline.start_command(root, protected, &home, enforced).map_err(unusable)
             };
             let ran = run_protected(policy, &shell, &words, &cancel, root, before);
             drop(turn);
@@ -103,7 +103,7 @@ impl HostTools {
             environment: BTreeMap::from(environment.map(plain)),
             limits: Limits {
                 wall: Some(wall),
-                counted: Counted::Data,
+                memory_count: MemoryCount::Data,
                 output: PRINTED,
                 ..Limits::default()
             },
@@ -113,34 +113,35 @@ impl HostTools {
     }
 }
 
-/// What came of a command.
+/// The result of a command.
 struct CommandResult {
-    end: End,
+    end: ProcessEnd,
     captured: Captured,
-    /// What was put aside, in words.
-    aside: Vec<String>,
+    /// Sentences about the files that were moved aside.
+    moved_lines: Vec<String>,
 }
 
-/// Runs a command with everything held that other programs obey, and puts aside what it adds to
-/// that.
+/// Runs a command while protected files are read-only, and moves aside protected files that it
+/// creates.
 fn run_protected<'a>(
     mut policy: Policy,
     shell: &Path,
     words: &[String],
     cancel: &Cancel,
     root: &Root,
-    before: impl FnOnce(&[PathGrant]) -> Result<(Before<'a>, Vec<PathGrant>), ToolFailure>,
+    start: impl FnOnce(&[PathGrant]) -> Result<(CommandGuard<'a>, Vec<PathGrant>), ToolFailure>,
 ) -> Result<CommandResult, ToolFailure> {
     let is_protected = |grant: &&PathGrant| grant.access == Access::Protected;
     let protected: Vec<PathGrant> = policy.paths.iter().filter(is_protected).cloned().collect();
-    let (before, more) = before(&protected)?;
+    let (guard, more) = start(&protected)?;
     policy.paths.extend(more);
     let ran = run(policy, shell, words, cancel);
-    let (mut aside, failed) = before.put_aside(root);
+    let (mut moved, failed) = guard.move_aside(root);
     ran.map(|(outcome, captured)| {
-        aside.extend(outcome.put_aside);
-        let aside = aside.iter().map(|one| told(one, root.path())).chain(failed).collect();
-        CommandResult { end: outcome.end, captured, aside }
+        moved.extend(outcome.moved_files);
+        let moved_lines =
+            moved.iter().map(|one| describe_moved(one, root.path())).chain(failed).collect();
+        CommandResult { end: outcome.end, captured, moved_lines }
     })
 }
 
@@ -154,9 +155,9 @@ fn run(
     let failed = |error: &dyn std::fmt::Display| ("sandbox-failed", error.to_string());
     let sandbox = Sandbox::new(policy).map_err(|error| failed(&error))?;
     let process = sandbox.start(shell, words).map_err(|error| failed(&error))?;
-    cancel.hold(process.killer().map_err(|error| failed(&error))?);
+    cancel.set_process(process.kill_handle().map_err(|error| failed(&error))?);
     let mut capture = Capture::default();
-    let outcome = process.drive(b"", |stream, bytes| {
+    let outcome = process.communicate(b"", |stream, bytes| {
         let stream = match stream {
             Stream::Output => Printed::Stdout,
             Stream::Error => Printed::Stderr,
@@ -167,45 +168,47 @@ fn run(
 }
 
 fn answer(ran: &CommandResult, seconds: u64) -> ToolAnswer {
-    let CommandResult { end, captured, aside } = ran;
+    let CommandResult { end, captured, moved_lines } = ran;
     let (ended, failure) = match *end {
-        End::Exited(0) => ("exit code 0".to_owned(), None),
-        End::Exited(code) => (format!("exit code {code}"), Some("command-failed")),
-        End::TimedOut => (format!("it took longer than {seconds} s"), Some("timeout")),
-        End::TooMuchOutput => ("it printed too much".to_owned(), Some("output-limit")),
-        End::TooMuchMemory => ("it took too much memory".to_owned(), Some("memory-limit")),
-        End::TooManyProcesses => {
+        ProcessEnd::Exited(0) => ("exit code 0".to_owned(), None),
+        ProcessEnd::Exited(code) => (format!("exit code {code}"), Some("command-failed")),
+        ProcessEnd::TimedOut => (format!("it took longer than {seconds} s"), Some("timeout")),
+        ProcessEnd::TooMuchOutput => ("it printed too much".to_owned(), Some("output-limit")),
+        ProcessEnd::TooMuchMemory => ("it took too much memory".to_owned(), Some("memory-limit")),
+        ProcessEnd::TooManyProcesses => {
             ("it started too many processes".to_owned(), Some("process-limit"))
         }
-        End::Stopped => ("it was stopped".to_owned(), Some("stopped")),
-        End::Signalled(signal) => (format!("it ended by signal {signal}"), Some("command-failed")),
+        ProcessEnd::Stopped => ("it was stopped".to_owned(), Some("stopped")),
+        ProcessEnd::Signalled(signal) => {
+            (format!("it ended by signal {signal}"), Some("command-failed"))
+        }
     };
     let (output, truncated) = (captured.output.as_str(), captured.truncated > 0);
     let mut data = json!({"ended": ended, "truncated": truncated, "output": output});
     let text = format!("{output}\n[{ended}]");
-    if aside.is_empty() {
+    if moved_lines.is_empty() {
         return ToolAnswer { text, data: Some(data), failure: failure.map(str::to_owned) };
     }
-    let mut told: Vec<String> = aside.iter().take(MAX_TOLD).cloned().collect();
-    if let Some(more) = aside.len().checked_sub(MAX_TOLD + 1) {
-        told.push(format!("{} more were found", more + 1));
+    let mut lines: Vec<String> = moved_lines.iter().take(MAX_REPORTED).cloned().collect();
+    if let Some(more) = moved_lines.len().checked_sub(MAX_REPORTED + 1) {
+        lines.push(format!("{} more were found", more + 1));
     }
-    data["put_aside"] = json!(told);
+    data["put_aside"] = json!(lines);
     let text = format!(
-        "{}; commands add nothing that other programs obey: write_file writes instructions \
-            and workflows, a person the rest\n{text}",
-        told.join("; ")
+        "{}; commands cannot create files that other programs obey: use write_file for \
+            instructions and workflows, the user must write the others\n{text}",
+        lines.join("; ")
     );
     let failure = failure.unwrap_or("protected-path").to_owned();
     ToolAnswer { text, data: Some(data), failure: Some(failure) }
 }
 
-fn told(PutAside { from, to, error }: &PutAside, root: &Path) -> String {
-    let below = |path: &Path| shown(path.strip_prefix(root).unwrap_or(path));
+fn describe_moved(MovedFile { from, to, error }: &MovedFile, root: &Path) -> String {
+    let below = |path: &Path| printable_path(path.strip_prefix(root).unwrap_or(path));
     let from = below(from);
     if let Some(to) = to {
-        return format!("`{from}` was put aside and is `{}` now", below(to));
+        return format!("`{from}` was renamed to `{}`", below(to));
     }
     let error = error.as_deref().unwrap_or("it cannot be renamed");
-    format!("`{from}` must be removed by a person, since it cannot be put aside: {error}")
+    format!("`{from}` must be removed by the user, because it cannot be renamed: {error}")
 }

@@ -14,7 +14,7 @@ use crate::{
     toolset::ToolAnswer,
 };
 
-/// Whether git takes a folder above a path for a repository once something lies there.
+/// Whether writing to a path would make a parent folder a git repository.
 fn would_create_repository(path: &Path, root: &Path) -> bool {
     path.ancestors().take_while(|part| *part != root).any(|part| {
         let folder = part.parent().unwrap_or(root);
@@ -84,18 +84,21 @@ impl HostTools {
         };
         let (_, before, after) = edited()?;
         self.agree_to_write(path, (&before, &after), &protected, call_guard).await?;
-        // Others may have changed it while somebody thought.
+        // The file may have changed while the user was asked.
         let _turn = self.writes.lock().await;
         let (inside, _, after) = edited()?;
         self.write_text(&inside, &after, &protected)
     }
 
-    /// What is obeyed now, also because a link or a setting leads there.
+    /// Finds all protected paths, including those that links or git settings refer to.
     async fn find_protected_paths(&self) -> Result<ProtectedPaths, ToolFailure> {
         let (workspace, baseline) = (Arc::clone(&self.workspace), Arc::clone(&self.baseline));
         let (protected, home) = (self.protected(), self.run_env.home.clone());
-        let look =
-            move || baseline.led(workspace.folder_to_look_at(), protected, &home).map_err(unusable);
+        let look = move || {
+            baseline
+                .resolve_protected(workspace.folder_to_look_at(), protected, &home)
+                .map_err(unusable)
+        };
         let looked = tokio::task::spawn_blocking(look).await;
         looked.unwrap_or_else(|error| Err(("file-failed", error.to_string())))
     }
@@ -106,7 +109,7 @@ impl HostTools {
         let root = self.workspace.root();
         let whole = inside.below(root);
         let is_kept = grant::is_protected(&whole, &self.run_env)
-            || self.write_policy(&whole, protected) == Some(WritePolicy::Kept)
+            || self.write_policy(&whole, protected) == Some(WritePolicy::ReadOnly)
             || would_create_repository(&whole, root);
         if is_kept {
             let message =
@@ -116,12 +119,12 @@ impl HostTools {
         Ok(inside)
     }
 
-    /// How a path is kept, also by the repositories around it.
+    /// Returns the write policy of a path, including rules of the repositories around it.
     fn write_policy(&self, path: &Path, protected: &ProtectedPaths) -> Option<WritePolicy> {
         let (root, mut protected) = (self.workspace.root(), protected.clone());
         for folder in path.ancestors().skip(1).take_while(|folder| *folder != root) {
-            let led = grant::led_by_repository(folder, &self.run_env.home);
-            protected.add(led.into_iter().map(|place| (place, WritePolicy::Kept)), root);
+            let led = grant::paths_from_git_config(folder, &self.run_env.home);
+            protected.add(led.into_iter().map(|place| (place, WritePolicy::ReadOnly)), root);
         }
         protected.strictest(path, root)
     }
@@ -153,7 +156,7 @@ impl HostTools {
         let root = self.workspace.root();
         let write = || self.workspace.write(path, text);
         if protected.strictest(&path.below(root), root).is_some() {
-            self.baseline.agreed(
+            self.baseline.write_approved(
                 self.workspace.folder_to_look_at(),
                 &path.below(Path::new("")),
                 protected,

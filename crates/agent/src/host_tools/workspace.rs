@@ -1,6 +1,6 @@
 //! Opens paths inside the workspace and rejects paths that lead out of it.
 //!
-//! Paths are walked part by part from the open folder, and no link is followed, so that nobody can
+//! Paths are walked part by part from the open folder, and no link is followed, so that no one can
 //! exchange a folder for a link in between.
 
 use std::{
@@ -26,7 +26,7 @@ const MAX_WRITTEN: usize = 4 << 20;
 const FOLDER: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// A folder that is held open.
+/// The open folder of the workspace.
 #[derive(Debug)]
 pub(super) struct Workspace {
     root: Root,
@@ -47,7 +47,7 @@ impl Inside {
     }
 }
 
-/// What a folder that must exist may be missing.
+/// What to do if a parent folder does not exist.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Missing {
     Fails,
@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_read_by_their_letters_first() {
+    fn invalid_paths_are_rejected_before_opening() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         let workspace = Workspace::open(root.clone()).unwrap();

@@ -1,4 +1,4 @@
-//! Skills in folders, such as those that are installed for an agent.
+//! Implements [`Library`] for skills in folders, such as those that are installed for an agent.
 
 mod files;
 
@@ -12,27 +12,30 @@ use std::{
 use futures::future::BoxFuture;
 use savoir_skill::{Folder, Source, folder::is_skill_file, limits::MAX_FILE_BYTES, read};
 
-use super::{CalledBy, Draft, Library, LibraryError, MAX_SERVED_FILE_BYTES, Opened, Served, serve};
+use super::{
+    CalledBy, Draft, Library, LibraryError, MAX_SERVED_FILE_BYTES, Opened, PreparedSkill,
+    prepare_skill,
+};
 use crate::{
-    disclosure::{Candidate, Unusable},
+    disclosure::{Candidate, UnusableSkill},
     usage::Usage,
 };
 
-/// Skills in folders, by name. Folders are read when somebody asks.
+/// Skills in folders, by name. The folders are read on first use.
 #[derive(Debug)]
 pub struct Folders {
     skills: BTreeMap<String, PathBuf>,
     usage: Option<Usage>,
-    /// Where drafts go: no agent looks there.
+    /// The folder for drafts, which no agent reads.
     drafts: PathBuf,
-    found: OnceLock<Found>,
+    found_skills: OnceLock<ScannedSkills>,
 }
 
-/// What is in the folders.
+/// The usable and unusable skills that were found.
 #[derive(Debug)]
-struct Found {
+struct ScannedSkills {
     candidates: Arc<[Candidate]>,
-    unusable: Vec<Unusable>,
+    unusable: Vec<UnusableSkill>,
 }
 
 impl Folders {
@@ -46,7 +49,7 @@ impl Folders {
         for (name, folder) in places {
             skills.entry(name).or_insert(folder);
         }
-        Self { skills, usage, drafts, found: OnceLock::new() }
+        Self { skills, usage, drafts, found_skills: OnceLock::new() }
     }
 
     /// The names and where they are.
@@ -55,24 +58,24 @@ impl Folders {
     }
 
     fn folder(&self, name: &str) -> Result<&Path, LibraryError> {
-        let found = self.skills.get(name).map(PathBuf::as_path);
-        found.ok_or_else(|| LibraryError::unknown(name, self.skills.keys().map(String::as_str)))
+        let folder = self.skills.get(name).map(PathBuf::as_path);
+        folder.ok_or_else(|| LibraryError::unknown(name, self.skills.keys().map(String::as_str)))
     }
 
-    fn opened(name: &str, folder: &Path, by: CalledBy) -> Result<Opened, LibraryError> {
-        let (_, Served { skill, note }) = Self::served(name, folder)?;
+    fn open_skill(name: &str, folder: &Path, by: CalledBy) -> Result<Opened, LibraryError> {
+        let (_, PreparedSkill { skill, note }) = Self::prepare_folder(name, folder)?;
         by.check(&skill)?;
         Ok(Opened { skill, note })
     }
 
     /// The folder of a skill that models may call: of others nothing is read.
     fn folder_for_models(&self, name: &str) -> Result<Folder, LibraryError> {
-        let (folder, served) = Self::served(name, self.folder(name)?)?;
-        CalledBy::Model.check(&served.skill)?;
+        let (folder, prepared) = Self::prepare_folder(name, self.folder(name)?)?;
+        CalledBy::Model.check(&prepared.skill)?;
         Ok(folder)
     }
 
-    fn served(name: &str, folder: &Path) -> Result<(Folder, Served), LibraryError> {
+    fn prepare_folder(name: &str, folder: &Path) -> Result<(Folder, PreparedSkill), LibraryError> {
         let broken = |reason: String| LibraryError::Broken { name: name.to_owned(), reason };
         let folder = Folder::open(folder).map_err(|error| broken(error.to_string()))?;
         let file = folder.files().iter().find(|file| is_skill_file(&file.path));
@@ -81,29 +84,32 @@ impl Folders {
         let bytes = bytes.map_err(|error| broken(error.to_string()))?;
         let source = Source::from_bytes(bytes).map_err(|error| broken(error.to_string()))?;
         // It is asked for by the name under which it was listed.
-        let served = serve(name, &read(source, Some(&folder)), Some(&folder)).map_err(broken)?;
-        Ok((folder, served))
+        let prepared =
+            prepare_skill(name, &read(source, Some(&folder)), Some(&folder)).map_err(broken)?;
+        Ok((folder, prepared))
     }
 
     /// Looks into all folders, once.
-    fn found(&self) -> &Found {
-        self.found.get_or_init(|| self.look())
+    fn found_skills(&self) -> &ScannedSkills {
+        self.found_skills.get_or_init(|| self.scan_folders())
     }
 
-    fn look(&self) -> Found {
+    fn scan_folders(&self) -> ScannedSkills {
         let used = self.usage.as_ref().and_then(|usage| usage.all().ok()).unwrap_or_default();
         let (mut candidates, mut unusable) = (Vec::new(), Vec::new());
         for (name, folder) in &self.skills {
-            match Self::served(name, folder) {
-                Ok((_, Served { skill, .. })) if CalledBy::Model.check(&skill).is_ok() => {
+            match Self::prepare_folder(name, folder) {
+                Ok((_, PreparedSkill { skill, .. })) if CalledBy::Model.check(&skill).is_ok() => {
                     let last_used = used.get(name).map(|used| used.last);
                     candidates.push(Candidate { last_used, ..Candidate::new(&skill) });
                 }
                 Ok(_) => {}
-                Err(error) => unusable.push(Unusable { name: name.clone(), reason: reason(error) }),
+                Err(error) => {
+                    unusable.push(UnusableSkill { name: name.clone(), reason: reason(error) })
+                }
             }
         }
-        Found { candidates: candidates.into(), unusable }
+        ScannedSkills { candidates: candidates.into(), unusable }
     }
 
     fn text(&self, name: &str, path: &str) -> Result<String, LibraryError> {
@@ -126,8 +132,8 @@ impl Folders {
         String::from_utf8(bytes).map_err(|_| LibraryError::NoText { path: given })
     }
 
-    /// Writes a draft where there is none of its name.
-    fn keep(&self, draft: &Draft) -> Result<String, LibraryError> {
+    /// Writes a draft, unless one of its name exists.
+    fn write_draft(&self, draft: &Draft) -> Result<String, LibraryError> {
         let failed = |error: io::Error| LibraryError::Failed { reason: error.to_string() };
         let taken = |place: &str| LibraryError::Draft {
             reason: format!("{place} `{}` is there already; take another name", draft.name),
@@ -151,7 +157,7 @@ impl Folders {
     }
 }
 
-/// What is wrong with a skill, without its name.
+/// Returns the reason of an error without the name of the skill.
 fn reason(error: LibraryError) -> String {
     match error {
         LibraryError::Broken { reason, .. } => reason,
@@ -161,17 +167,17 @@ fn reason(error: LibraryError) -> String {
 
 impl Library for Folders {
     fn skills(&self) -> BoxFuture<'_, Result<Arc<[Candidate]>, LibraryError>> {
-        Box::pin(async { Ok(Arc::clone(&self.found().candidates)) })
+        Box::pin(async { Ok(Arc::clone(&self.found_skills().candidates)) })
     }
 
-    fn unusable(&self) -> BoxFuture<'_, Result<Vec<Unusable>, LibraryError>> {
-        Box::pin(async { Ok(self.found().unusable.clone()) })
+    fn unusable(&self) -> BoxFuture<'_, Result<Vec<UnusableSkill>, LibraryError>> {
+        Box::pin(async { Ok(self.found_skills().unusable.clone()) })
     }
 
     fn open<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Arc<Opened>, LibraryError>> {
-        Box::pin(
-            async move { Ok(Arc::new(Self::opened(name, self.folder(name)?, CalledBy::Model)?)) },
-        )
+        Box::pin(async move {
+            Ok(Arc::new(Self::open_skill(name, self.folder(name)?, CalledBy::Model)?))
+        })
     }
 
     fn resources<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Vec<String>, LibraryError>> {
@@ -183,9 +189,9 @@ impl Library for Folders {
     }
 
     fn choose<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Arc<Opened>, LibraryError>> {
-        Box::pin(
-            async move { Ok(Arc::new(Self::opened(name, self.folder(name)?, CalledBy::Person)?)) },
-        )
+        Box::pin(async move {
+            Ok(Arc::new(Self::open_skill(name, self.folder(name)?, CalledBy::Person)?))
+        })
     }
 
     fn read<'a>(
@@ -199,7 +205,7 @@ impl Library for Folders {
     fn used<'a>(&'a self, name: &'a str) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             // What is not noted is shown later than it should be.
-            let noted = self.usage.as_ref().map(|usage| usage.note(name));
+            let noted = self.usage.as_ref().map(|usage| usage.record(name));
             if let Some(Err(error)) = noted {
                 tracing::warn!(%error, "the use of a skill was not noted");
             }
@@ -207,7 +213,7 @@ impl Library for Folders {
     }
 
     fn save<'a>(&'a self, draft: &'a Draft) -> BoxFuture<'a, Result<String, LibraryError>> {
-        Box::pin(async move { self.keep(draft) })
+        Box::pin(async move { self.write_draft(draft) })
     }
 }
 
@@ -245,7 +251,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_be_used_is_not_offered() {
+    async fn unusable_skills_are_not_offered() {
         let dir = stage();
         let library = library(dir.path());
         let names: Vec<_> =
@@ -259,14 +265,14 @@ mod tests {
         ] {
             assert_eq!(library.open(name).await.unwrap_err().code(), code, "{name}");
         }
-        let opened = library.open("good").await.unwrap();
-        assert_eq!(opened.skill.body.trim(), "Do it.");
+        let open_skill = library.open("good").await.unwrap();
+        assert_eq!(open_skill.skill.body.trim(), "Do it.");
         assert_eq!(library.resources("good").await.unwrap(), ["references/a.md"]);
         assert_eq!(library.resources("quiet").await.unwrap_err().code(), "broken-skill");
     }
 
     #[tokio::test]
-    async fn files_are_texts_inside_the_folder() {
+    async fn only_text_files_inside_the_folder_are_read() {
         let dir = stage();
         let library = library(dir.path());
         assert_eq!(library.read("quiet", "SKILL.md").await.unwrap_err().code(), "broken-skill");
@@ -283,7 +289,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn drafts_lie_where_nobody_looks() {
+    async fn drafts_are_saved_outside_agent_folders() {
         let dir = stage();
         let library = library(dir.path());
         let draft = |name: &str| Draft { name: name.to_owned(), text: "text".to_owned() };

@@ -7,9 +7,9 @@ use savoir_flow::{event::Gone, services::broken};
 use savoir_knowledge::chunk::estimate_tokens;
 use savoir_model::{ChatRequest, Chunk, Message, ModelError, ToolCall, ToolDefinition, Usage};
 
-use super::{TurnRun, conversation::tokens, limits::Limit};
+use super::{TurnRun, conversation::message_tokens, limits::Limit};
 
-/// What a model said, as far as it came.
+/// The part of a reply that was received.
 #[derive(Debug, Default)]
 pub(super) struct ModelReply {
     pub(super) text: String,
@@ -19,19 +19,22 @@ pub(super) struct ModelReply {
 }
 
 impl TurnRun<'_> {
-    /// Asks, and tells each piece of the answer. Ends as soon as nobody listens or a limit is
+    /// Asks the model and emits each piece of the answer. Ends when the listener is gone or a limit is
     /// reached.
     pub(super) async fn ask(
         &self,
         messages: Vec<Message>,
         tools: Vec<ToolDefinition>,
     ) -> Result<ModelReply, Gone> {
-        // What was told so far goes out before the question is put together.
+        // Earlier events are sent before the request is built.
         tokio::task::yield_now().await;
         let failed = |error| ModelReply { error: Some(error), ..ModelReply::default() };
-        let asked = input_tokens(&messages, &tools);
-        if asked > self.meter.rest_of_tokens() {
-            return Ok(ModelReply { limit: Some(self.meter.spent()), ..ModelReply::default() });
+        let input_tokens_sent = input_tokens(&messages, &tools);
+        if input_tokens_sent > self.meter.remaining_tokens() {
+            return Ok(ModelReply {
+                limit: Some(self.meter.used_tokens()),
+                ..ModelReply::default()
+            });
         }
         let services = &self.agent.services;
         let choice = match services.models.choose(self.agent.model.as_deref()).await {
@@ -45,12 +48,12 @@ impl TurnRun<'_> {
         // A client that breaks down is a model that fails.
         let stream = std::panic::catch_unwind(AssertUnwindSafe(|| client.answer(request)));
         let Ok(stream) = stream else { return Ok(failed(broken(&choice.provider))) };
-        let mut partial = PartialReply { asked, ..PartialReply::default() };
-        let told = self.receive(stream, &choice.provider, &mut partial).await;
-        self.meter.spend(partial.cost());
+        let mut partial = PartialReply { input_tokens_sent, ..PartialReply::default() };
+        let received = self.receive(stream, &choice.provider, &mut partial).await;
+        self.meter.add_tokens(partial.cost());
         services.note(self.agent.user, &choice.provider, &choice.model, partial.usage).await;
-        name_calls(&mut partial.reply.calls);
-        told.map(|()| partial.reply)
+        assign_call_ids(&mut partial.reply.calls);
+        received.map(|()| partial.reply)
     }
 
     /// Hears an answer to its end, or until something ends it.
@@ -65,7 +68,7 @@ impl TurnRun<'_> {
                 biased;
                 () = self.events.out.gone() => return Err(Gone),
                 () = tokio::time::sleep_until(self.meter.deadline()) => {
-                    partial.reply.limit = Some(self.meter.late());
+                    partial.reply.limit = Some(self.meter.is_past_deadline());
                     return Ok(());
                 }
                 chunk = AssertUnwindSafe(stream.next()).catch_unwind() => {
@@ -90,50 +93,50 @@ impl TurnRun<'_> {
                 }
             }
             // Who never ends is ended.
-            if partial.asked + partial.received > self.meter.rest_of_tokens() {
-                partial.reply.limit = Some(self.meter.spent());
+            if partial.input_tokens_sent + partial.received > self.meter.remaining_tokens() {
+                partial.reply.limit = Some(self.meter.used_tokens());
                 return Ok(());
             }
         }
     }
 }
 
-/// An answer as it is heard, and what it costs.
+/// The part of an answer that was received so far, and its cost.
 #[derive(Debug, Default)]
 struct PartialReply {
     reply: ModelReply,
     /// Tokens of the question, by estimate.
-    asked: u64,
+    input_tokens_sent: u64,
     /// Tokens of the answer so far, by estimate.
     received: u64,
-    /// What the provider tells.
+    /// The usage that the provider reports.
     usage: Option<Usage>,
 }
 
 impl PartialReply {
-    /// What the provider tells counts; one that tells nothing, or nothing but zeros, is estimated.
+    /// The usage that the provider reports, or an estimate if it reports nothing or only zeros.
     fn cost(&self) -> u64 {
-        let told = self.usage.map_or(0, |usage| usage.input.saturating_add(usage.output));
-        if told > 0 { told } else { self.asked + self.received }
+        let reported = self.usage.map_or(0, |usage| usage.input.saturating_add(usage.output));
+        if reported > 0 { reported } else { self.input_tokens_sent + self.received }
     }
 }
 
 fn input_tokens(messages: &[Message], tools: &[ToolDefinition]) -> u64 {
-    let said = messages.iter().map(tokens).sum::<usize>();
-    let told = tools.iter().map(|tool| {
+    let message_total = messages.iter().map(message_tokens).sum::<usize>();
+    let tool_tokens = tools.iter().map(|tool| {
         estimate_tokens(&tool.name)
             + estimate_tokens(&tool.description)
             + estimate_tokens(&tool.parameters.to_string())
     });
-    (said + told.sum::<usize>()) as u64
+    (message_total + tool_tokens.sum::<usize>()) as u64
 }
 
-/// Calls that share a name cannot be answered one by one.
-fn name_calls(calls: &mut [ToolCall]) {
+/// Gives every call its own ID: calls with the same ID could not be answered one by one.
+fn assign_call_ids(calls: &mut [ToolCall]) {
     let mut seen = HashSet::new();
-    for (place, call) in calls.iter_mut().enumerate() {
+    for (index, call) in calls.iter_mut().enumerate() {
         if call.id.is_empty() || seen.contains(&call.id) {
-            call.id = format!("call_{}_{}", place + 1, uuid::Uuid::now_v7().simple());
+            call.id = format!("call_{}_{}", index + 1, uuid::Uuid::now_v7().simple());
         }
         seen.insert(call.id.clone());
     }

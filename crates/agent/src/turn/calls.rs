@@ -11,10 +11,10 @@ use savoir_skill::allow_list::NotAllowed;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use super::{Conversation, Forks, Limit, Offer, TurnRun, offer::Found};
+use super::{Conversation, Forks, Limit, ToolOffer, TurnRun, offer::OfferedToolEntry};
 use crate::{
     allowed_tools::{AllowListSnapshot, CallGuard},
-    builtin_tools::noted,
+    builtin_tools::join_notes,
     library::Opened,
     toolset::{Origin, ToolAnswer},
 };
@@ -24,15 +24,15 @@ const MAX_CALLS: usize = 64;
 /// Characters of arguments that progress events show.
 const MAX_SHOWN_ARGUMENT_CHARS: usize = 200;
 /// The note to a model that loads a forked skill where forks are disabled.
-const FORK_RUNS_INLINE_NOTE: &str = "This skill is meant to be carried out apart, which is not possible here. Do it \
+const FORK_RUNS_INLINE_NOTE: &str = "This skill should run in a separate agent, which is not possible here. Do it \
     within this conversation, and tell only what came of it.";
 
 /// The work for one call.
-enum Job<'a> {
+enum CallJob<'a> {
     /// None; the call is answered already.
     Answered,
     /// Call a tool.
-    Tool(&'a Found, Map<String, Value>),
+    Tool(&'a OfferedToolEntry, Map<String, Value>),
     /// Run a skill in a separate agent.
     Fork(Arc<Opened>, String),
 }
@@ -43,35 +43,35 @@ impl TurnRun<'_> {
     /// Skills are loaded first, one after the other. All other calls must satisfy the lists that
     /// applied before the answer and each list that the answer loaded, so that no call widens what
     /// another may do.
-    pub(super) async fn carry_out(
+    pub(super) async fn run_calls(
         &self,
         calls: &[ToolCall],
-        offer: &Offer,
+        offer: &ToolOffer,
         mut snapshots: Vec<AllowListSnapshot>,
         first: usize,
         conversation: &mut Conversation,
     ) -> Result<Option<Limit>, Gone> {
-        let mut jobs: Vec<Job<'_>> = Vec::with_capacity(calls.len());
+        let mut jobs: Vec<CallJob<'_>> = Vec::with_capacity(calls.len());
         for (place, call) in calls.iter().enumerate() {
             let job = match prepare(place, call, offer, &snapshots) {
                 Ok((found, given)) if found.loads_skills() => {
                     if let Some((opened, task)) = self.find_forked_skill(&given).await {
-                        Job::Fork(opened, task)
+                        CallJob::Fork(opened, task)
                     } else {
                         let loading = self.run_tool(call, found, &given, CallGuard::unrestricted());
-                        match self.unless_over(loading).await? {
-                            Ok(text) => conversation.answer(first + place, text),
+                        match self.or_deadline(loading).await? {
+                            Ok(text) => conversation.set_tool_answer(first + place, text),
                             Err(limit) => return Ok(Some(limit)),
                         }
                         snapshots.push(self.allowed_tools.snapshot());
-                        Job::Answered
+                        CallJob::Answered
                     }
                 }
-                Ok((found, given)) => Job::Tool(found, given),
+                Ok((found, given)) => CallJob::Tool(found, given),
                 Err(refused) => {
                     let text = self.refuse(call, &refused).await?;
-                    conversation.answer(first + place, text);
-                    Job::Answered
+                    conversation.set_tool_answer(first + place, text);
+                    CallJob::Answered
                 }
             };
             jobs.push(job);
@@ -84,8 +84,8 @@ impl TurnRun<'_> {
             let mut running =
                 stream::iter(running).buffer_unordered(self.agent.limits.parallel.max(1));
             loop {
-                match self.unless_over(running.next()).await? {
-                    Ok(Some((place, text))) => conversation.answer(first + place, text),
+                match self.or_deadline(running.next()).await? {
+                    Ok(Some((place, text))) => conversation.set_tool_answer(first + place, text),
                     Ok(None) => break,
                     Err(limit) => return Ok(Some(limit)),
                 }
@@ -95,14 +95,14 @@ impl TurnRun<'_> {
     }
 
     /// Waits for `work`, unless the listener is gone or the time is over.
-    async fn unless_over<T>(
+    async fn or_deadline<T>(
         &self,
         work: impl Future<Output = T>,
     ) -> Result<Result<T, Limit>, Gone> {
         tokio::select! {
             biased;
             () = self.events.out.gone() => Err(Gone),
-            () = tokio::time::sleep_until(self.meter.deadline()) => Ok(Err(self.meter.late())),
+            () = tokio::time::sleep_until(self.meter.deadline()) => Ok(Err(self.meter.is_past_deadline())),
             done = work => Ok(Ok(done)),
         }
     }
@@ -123,13 +123,15 @@ impl TurnRun<'_> {
     async fn run_job(
         &self,
         call: &ToolCall,
-        job: &Job<'_>,
+        job: &CallJob<'_>,
         snapshots: &[AllowListSnapshot],
     ) -> String {
         match job {
-            Job::Answered => String::new(),
-            Job::Fork(opened, task) => self.run_forked_skill(call, opened, task, snapshots).await,
-            Job::Tool(found, given) => {
+            CallJob::Answered => String::new(),
+            CallJob::Fork(opened, task) => {
+                self.run_forked_skill(call, opened, task, snapshots).await
+            }
+            CallJob::Tool(found, given) => {
                 let call_guard = CallGuard::new(&self.allowed_tools, snapshots, &found.spec, given);
                 let checked = match call_guard.check() {
                     Err(refused) if refused.needs_approval() && found.set.asks_about_doubts() => {
@@ -151,7 +153,7 @@ impl TurnRun<'_> {
 
     /// The message for a call that an allow-list refuses. A skill that is loaded within a fork
     /// cannot allow tools that the fork does not.
-    fn refusal(&self, refused: &NotAllowed, found: &Found) -> String {
+    fn refusal(&self, refused: &NotAllowed, found: &OfferedToolEntry) -> String {
         match refused {
             NotAllowed::Tool { tool, list } if !self.can_be_allowed_by_other_skill(found) => {
                 format!(
@@ -163,20 +165,20 @@ impl TurnRun<'_> {
         }
     }
 
-    fn can_be_allowed_by_other_skill(&self, found: &Found) -> bool {
+    fn can_be_allowed_by_other_skill(&self, found: &OfferedToolEntry) -> bool {
         self.ceilings.iter().all(|ceiling| ceiling.offers(&found.spec))
     }
 
     async fn run_tool(
         &self,
         call: &ToolCall,
-        found: &Found,
+        found: &OfferedToolEntry,
         given: &Map<String, Value>,
         call_guard: CallGuard<'_>,
     ) -> String {
         let name = found.spec.definition.name.as_str();
-        let begun = Instant::now();
-        self.tell(Thought::new("tool", "start"), call, Some(given)).await;
+        let started = Instant::now();
+        self.report(Thought::new("tool", "start"), call, Some(given)).await;
         let called = AssertUnwindSafe(async { found.set.call(name, given, call_guard).await });
         let called = called.catch_unwind();
         let limit = self.agent.limits.call;
@@ -192,30 +194,30 @@ impl TurnRun<'_> {
         if let Some(code) = answer.failure.as_deref() {
             tracing::info!(tool = name, code, "a call failed");
         }
-        self.tell_end(call, &answer, begun.elapsed()).await;
+        self.report_end(call, &answer, started.elapsed()).await;
         let origin = origin(found, given);
-        marked(&origin, &answer, self.agent.limits.answer_bytes)
+        with_origin(&origin, &answer, self.agent.limits.answer_bytes)
     }
 
     /// Emits that a call is refused.
     async fn refuse(&self, call: &ToolCall, refused: &ToolAnswer) -> Result<String, Gone> {
         let code = refused.failure.as_deref().unwrap_or("refused");
         tracing::info!(tool = call.name, code, "a call is refused");
-        let thought = Thought::new("tool", "refused").with("tool", shown_name(&call.name));
+        let thought = Thought::new("tool", "refused").with("tool", printable_name(&call.name));
         let thought = thought.with("call_id", call.id.as_str()).with("code", code);
         self.events.send_thought(thought.with("message", refused.text.as_str())).await?;
-        Ok(marked("savoir", refused, self.agent.limits.answer_bytes))
+        Ok(with_origin("savoir", refused, self.agent.limits.answer_bytes))
     }
 
     /// Ignores a listener that is gone; the code that waits for the calls detects that.
-    pub(super) async fn tell(
+    pub(super) async fn report(
         &self,
         thought: Thought,
         call: &ToolCall,
         given: Option<&Map<String, Value>>,
     ) {
         let thought =
-            thought.with("tool", shown_name(&call.name)).with("call_id", call.id.as_str());
+            thought.with("tool", printable_name(&call.name)).with("call_id", call.id.as_str());
         let thought = match given.map(|given| Value::Object(given.clone()).to_string()) {
             Some(given) => thought.with("arguments", short(&given)),
             None => thought,
@@ -223,7 +225,7 @@ impl TurnRun<'_> {
         let _ = self.events.send_thought(thought).await;
     }
 
-    pub(super) async fn tell_end(&self, call: &ToolCall, answer: &ToolAnswer, took: Duration) {
+    pub(super) async fn report_end(&self, call: &ToolCall, answer: &ToolAnswer, took: Duration) {
         let milliseconds = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         let thought = match &answer.failure {
             None => Thought::new("tool", "complete"),
@@ -231,7 +233,7 @@ impl TurnRun<'_> {
                 .with("code", code.as_str())
                 .with("message", short(&answer.text)),
         };
-        self.tell(thought.with("duration_ms", milliseconds), call, None).await;
+        self.report(thought.with("duration_ms", milliseconds), call, None).await;
     }
 }
 
@@ -239,9 +241,9 @@ impl TurnRun<'_> {
 fn prepare<'o>(
     place: usize,
     call: &ToolCall,
-    offer: &'o Offer,
+    offer: &'o ToolOffer,
     snapshots: &[AllowListSnapshot],
-) -> Result<(&'o Found, Map<String, Value>), ToolAnswer> {
+) -> Result<(&'o OfferedToolEntry, Map<String, Value>), ToolAnswer> {
     if place >= MAX_CALLS {
         let message = format!("only {MAX_CALLS} calls are carried out at once; call it again");
         return Err(ToolAnswer::failed("too-many-calls", message));
@@ -260,16 +262,16 @@ fn prepare<'o>(
 }
 
 /// Groups calls that run in parallel, in order; a call that must run alone is a batch of its own.
-fn batches(jobs: &[Job<'_>]) -> Vec<Vec<usize>> {
+fn batches(jobs: &[CallJob<'_>]) -> Vec<Vec<usize>> {
     let mut batches: Vec<Vec<usize>> = vec![Vec::new()];
     for (place, job) in jobs.iter().enumerate() {
         match job {
-            Job::Answered => {}
-            Job::Tool(found, _) if found.spec.atomic => {
+            CallJob::Answered => {}
+            CallJob::Tool(found, _) if found.spec.atomic => {
                 batches.push(vec![place]);
                 batches.push(Vec::new());
             }
-            Job::Tool(..) | Job::Fork(..) => {
+            CallJob::Tool(..) | CallJob::Fork(..) => {
                 if let Some(last) = batches.last_mut() {
                     last.push(place);
                 }
@@ -282,17 +284,17 @@ fn batches(jobs: &[Job<'_>]) -> Vec<Vec<usize>> {
 /// Adds the note about forks to the answer that loads a forked skill inline.
 fn add_fork_note(answer: ToolAnswer) -> ToolAnswer {
     match answer.data {
-        Some(Value::Object(mut told)) if told.get("context_fork") == Some(&Value::Bool(true)) => {
-            let before = told.get("note").and_then(Value::as_str);
-            told.insert("note".to_owned(), noted(before, FORK_RUNS_INLINE_NOTE).into());
-            ToolAnswer::data(Value::Object(told))
+        Some(Value::Object(mut data)) if data.get("context_fork") == Some(&Value::Bool(true)) => {
+            let before = data.get("note").and_then(Value::as_str);
+            data.insert("note".to_owned(), join_notes(before, FORK_RUNS_INLINE_NOTE).into());
+            ToolAnswer::data(Value::Object(data))
         }
         data => ToolAnswer { data, ..answer },
     }
 }
 
-fn unknown(name: &str, offer: &Offer, snapshots: &[AllowListSnapshot]) -> ToolAnswer {
-    let shown = shown_name(name);
+fn unknown(name: &str, offer: &ToolOffer, snapshots: &[AllowListSnapshot]) -> ToolAnswer {
+    let shown = printable_name(name);
     let instead = match nearest(name, offer.names(snapshots)) {
         Some(near) => format!("did you mean `{near}`?"),
         None => "call one of those that you are given, by its exact name".to_owned(),
@@ -308,40 +310,40 @@ fn timed_out_answer(name: &str, limit: Duration) -> ToolAnswer {
 }
 
 /// Describes the source of an answer.
-fn origin(found: &Found, given: &Map<String, Value>) -> String {
+fn origin(found: &OfferedToolEntry, given: &Map<String, Value>) -> String {
     let name = &found.spec.definition.name;
-    let skill = given.get("name").and_then(Value::as_str).map(shown_name);
+    let skill = given.get("name").and_then(Value::as_str).map(printable_name);
     match (&found.spec.origin, skill) {
         (Origin::Skill { skill, .. }, _) => {
-            format!("tool `{}` of the skill `{}`", shown_name(name), shown_name(skill))
+            format!("tool `{}` of the skill `{}`", printable_name(name), printable_name(skill))
         }
         (Origin::Builtin, Some(skill))
             if matches!(name.as_str(), "use_skill" | "read_skill_file") =>
         {
             format!("skill `{skill}`")
         }
-        _ => format!("tool `{}`", shown_name(name)),
+        _ => format!("tool `{}`", printable_name(name)),
     }
 }
 
-/// An answer with a line about its source, cut to `most` bytes.
-pub(super) fn marked(origin: &str, answer: &ToolAnswer, most: usize) -> String {
+/// An answer with a line about its source, cut to `max_bytes` bytes.
+pub(super) fn with_origin(origin: &str, answer: &ToolAnswer, max_bytes: usize) -> String {
     let failed = answer.failure.as_deref().map(|code| format!(", failed: {code}"));
     let failed = failed.unwrap_or_default();
-    format!("[origin: {origin}{failed}]\n{}", cut(&answer.text, most))
+    format!("[origin: {origin}{failed}]\n{}", cut_text(&answer.text, max_bytes))
 }
 
 /// The beginning of a text, with a note on how much was cut.
-pub(super) fn cut(text: &str, most: usize) -> String {
-    if text.len() <= most {
+pub(super) fn cut_text(text: &str, max_bytes: usize) -> String {
+    if text.len() <= max_bytes {
         return text.to_owned();
     }
-    let end = text.floor_char_boundary(most);
+    let end = text.floor_char_boundary(max_bytes);
     format!("{}\n[cut here: {} more bytes]", &text[..end], text.len() - end)
 }
 
 /// A name without control characters and brackets, which could imitate other parts of the text.
-pub(super) fn shown_name(name: &str) -> String {
+pub(super) fn printable_name(name: &str) -> String {
     let plain = |c: char| if c.is_control() || matches!(c, '`' | '[' | ']') { '?' } else { c };
     name.chars().take(80).map(plain).collect()
 }
@@ -356,18 +358,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_cannot_end_the_line_that_says_whose_a_text_is() {
-        assert_eq!(shown_name("a]\n[origin: savoir`"), "a???origin: savoir?");
-        assert_eq!(shown_name(&"x".repeat(500)).len(), 80);
+    fn tool_name_cannot_break_the_origin_line() {
+        assert_eq!(printable_name("a]\n[origin: savoir`"), "a???origin: savoir?");
+        assert_eq!(printable_name(&"x".repeat(500)).len(), 80);
     }
 
     #[test]
     fn texts_are_cut_between_letters() {
-        assert_eq!(cut("abc", 3), "abc");
-        assert_eq!(cut("a\u{e9}\u{e9}", 2), "a\n[cut here: 4 more bytes]");
+        assert_eq!(cut_text("abc", 3), "abc");
+        assert_eq!(cut_text("a\u{e9}\u{e9}", 2), "a\n[cut here: 4 more bytes]");
         let answer = ToolAnswer::failed("odd", "x".repeat(10));
         assert_eq!(
-            marked("savoir", &answer, 4),
+            with_origin("savoir", &answer, 4),
             "[origin: savoir, failed: odd]\nxxxx\n[cut here: 6 more bytes]"
         );
     }

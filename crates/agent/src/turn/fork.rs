@@ -1,9 +1,8 @@
-//! A skill that is carried out apart: by an agent with a history of its own. It may call what the
-//! list of the skill and the list of its caller both allow, from beginning to end: a skill cannot
-//! start another one to do what it may not do itself. The caller reads a short result and is not
-//! restricted by it.
+//! Runs a skill in a fork: a separate agent with its own history. The fork may call only tools that
+//! both the skill and its caller allow, so a skill cannot start another one to bypass its own
+//! restrictions. The caller receives a short result and keeps its own restrictions.
 //!
-//! Such an agent carries out nothing apart itself, so no skill can call itself without end.
+//! A fork cannot start further forks, so no skill can call itself endlessly.
 
 use std::sync::Arc;
 
@@ -14,9 +13,9 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{
-    Conversation, Ended, EventOutput, TurnRun, builtin_tools,
-    calls::{cut, marked, shown_name},
-    last_words,
+    Conversation, EventOutput, TurnEnd, TurnRun, builtin_tools,
+    calls::{cut_text, printable_name, with_origin},
+    last_text,
 };
 use crate::{
     allowed_tools::{AllowListSnapshot, AllowedTools},
@@ -25,11 +24,11 @@ use crate::{
     toolset::ToolAnswer,
 };
 
-/// Bytes of the task that is passed on.
-const TASK_BYTES: usize = 16 * 1024;
+/// Maximum bytes of the task that is passed to a fork.
+const MAX_TASK_BYTES: usize = 16 * 1024;
 
 impl TurnRun<'_> {
-    /// Carries out a skill apart, and gives what the model reads of it.
+    /// Runs a skill in a fork and returns the text for the model.
     pub(super) async fn run_forked_skill(
         &self,
         call: &ToolCall,
@@ -38,15 +37,15 @@ impl TurnRun<'_> {
         snapshots: &[AllowListSnapshot],
     ) -> String {
         let name = opened.skill.name.as_str();
-        let begun = Instant::now();
-        self.tell(Thought::new("tool", "start").with("skill_name", name), call, None).await;
-        let answer = self.result_of(opened, task, snapshots).await;
-        self.tell_end(call, &answer, begun.elapsed()).await;
-        let origin = format!("skill `{}`", shown_name(name));
-        marked(&origin, &answer, self.agent.limits.answer_bytes)
+        let started = Instant::now();
+        self.report(Thought::new("tool", "start").with("skill_name", name), call, None).await;
+        let answer = self.run_fork(opened, task, snapshots).await;
+        self.report_end(call, &answer, started.elapsed()).await;
+        let origin = format!("skill `{}`", printable_name(name));
+        with_origin(&origin, &answer, self.agent.limits.answer_bytes)
     }
 
-    async fn result_of(
+    async fn run_fork(
         &self,
         opened: &Opened,
         task: &str,
@@ -61,7 +60,7 @@ impl TurnRun<'_> {
         let list = AllowList::of(&skill.policy);
         let allowed_tools = Arc::new(AllowedTools::of(&skill.name, list));
         let skill_tools = self.skill_tools.as_ref().map(|tools| Arc::new(tools.without_skills()));
-        let brought =
+        let offered_tools =
             skill_tools.as_ref().map(|tools| tools.offer_skill(skill)).unwrap_or_default();
         let run = TurnRun {
             agent: self.agent,
@@ -71,29 +70,29 @@ impl TurnRun<'_> {
             is_fork: true,
             allowed_tools,
             skill_tools,
-            meter: Arc::new(self.meter.part(self.agent.limits.apart_steps)),
+            meter: Arc::new(self.meter.child_meter(self.agent.limits.apart_steps)),
             events: EventOutput {
                 out: self.events.out.clone(),
                 forked_skill: Some(skill.name.as_str().into()),
             },
         };
-        let told = SkillInstructions::of(opened, resources);
-        let told = SkillInstructions { tools: brought, ..told };
+        let instructions = SkillInstructions::of(opened, resources);
+        let instructions = SkillInstructions { tools: offered_tools, ..instructions };
         let mut conversation = Conversation::default();
-        conversation.hear(&order(&told, task));
+        conversation.push_user(&fork_instructions(&instructions, task));
         let Ok(ended) = run.run_to_end(&mut conversation).await else {
-            return ToolAnswer::failed("stopped", "nobody waits for it any more");
+            return ToolAnswer::failed("stopped", "the caller stopped waiting");
         };
-        let words = last_words(conversation.messages());
+        let words = last_text(conversation.messages());
         self.result(&skill.name, &ended, words, run.meter.steps())
     }
 
-    fn result(&self, skill: &str, ended: &Ended, words: &str, steps: u32) -> ToolAnswer {
-        let result = cut(words, self.agent.limits.apart_bytes);
+    fn result(&self, skill: &str, ended: &TurnEnd, words: &str, steps: u32) -> ToolAnswer {
+        let result = cut_text(words, self.agent.limits.apart_bytes);
         let (ended, failure) = match ended {
-            Ended::Answered => ("answered".to_owned(), None),
-            Ended::Limit(limit) => (limit.to_string(), Some(limit.code())),
-            Ended::Failed(error) => (error.public_message(), Some("skill-failed")),
+            TurnEnd::Answered => ("answered".to_owned(), None),
+            TurnEnd::Limit(limit) => (limit.to_string(), Some(limit.code())),
+            TurnEnd::Failed(error) => (error.public_message(), Some("skill-failed")),
         };
         let data = json!({
             "name": skill, "context_fork": true, "result": result, "ended": ended, "steps": steps,
@@ -102,14 +101,14 @@ impl TurnRun<'_> {
     }
 }
 
-/// What the agent of a skill is told to do.
-fn order(told: &SkillInstructions, task: &str) -> String {
-    let (name, task) = (shown_name(&told.name), cut(task, TASK_BYTES));
-    let told = json!({
-        "name": told.name, "description": told.description, "instructions": told.instructions,
-        "resources": told.resources, "tools": told.tools,
+/// Returns the first message of a fork.
+fn fork_instructions(instructions: &SkillInstructions, task: &str) -> String {
+    let (name, task) = (printable_name(&instructions.name), cut_text(task, MAX_TASK_BYTES));
+    let instructions = json!({
+        "name": instructions.name, "description": instructions.description, "instructions": instructions.instructions,
+        "resources": instructions.resources, "tools": instructions.tools,
     });
     format!(
-        "Carry out the skill `{name}`.\n\nThe task:\n{task}\n\n[origin: skill `{name}`]\n{told}"
+        "Carry out the skill `{name}`.\n\nThe task:\n{task}\n\n[origin: skill `{name}`]\n{instructions}"
     )
 }

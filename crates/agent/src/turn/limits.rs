@@ -1,4 +1,4 @@
-//! Limits on the steps, tokens and time of a turn.
+//! Limits the steps, tokens and time of a turn.
 
 use std::{
     fmt,
@@ -12,7 +12,7 @@ use std::{
 use thiserror::Error;
 use tokio::time::Instant;
 
-/// What a turn may take, all skills that are carried out apart included.
+/// The limits of a turn, including all forks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TurnLimits {
     /// Questions to the model.
@@ -31,7 +31,7 @@ pub struct TurnLimits {
     pub preamble: usize,
     /// Tokens of all that is sent at once.
     pub context: usize,
-    /// Questions to the model by a skill that is carried out apart.
+    /// Maximum number of model requests of a fork.
     pub apart_steps: u32,
     /// Bytes of what such a skill comes to.
     pub apart_bytes: usize,
@@ -42,7 +42,7 @@ impl Default for TurnLimits {
         Self {
             // Real tasks take five to twenty.
             steps: 32,
-            // About what a model of today holds at once, twice.
+            // About twice the context of current models.
             tokens: 400_000,
             time: Duration::from_mins(30),
             // Longer than any sandbox lets a tool run; a person may think about a question.
@@ -109,10 +109,10 @@ impl TurnMeter {
 
     /// Limits for a sub-agent: some steps, and half of the remaining tokens, so that the caller can
     /// still report the result.
-    pub(super) fn part(self: &Arc<Self>, steps: u32) -> Self {
+    pub(super) fn child_meter(self: &Arc<Self>, steps: u32) -> Self {
         Self {
-            most_steps: steps.min(self.rest_of_steps()),
-            most_tokens: self.rest_of_tokens() / 2,
+            most_steps: steps.min(self.remaining_steps()),
+            most_tokens: self.remaining_tokens() / 2,
             time: self.time,
             deadline: self.deadline,
             steps: AtomicU32::new(0),
@@ -121,35 +121,35 @@ impl TurnMeter {
         }
     }
 
-    /// Begins a step, or tells which limit is in the way.
-    pub(super) fn begin_step(&self) -> Result<(), Limit> {
+    /// Starts a step, or returns the limit that prevents it.
+    pub(super) fn start_step(&self) -> Result<(), Limit> {
         if self.steps.fetch_add(1, Ordering::Relaxed) >= self.most_steps {
             return Err(Limit::Steps(self.most_steps));
         }
         if Instant::now() >= self.deadline {
-            return Err(self.late());
+            return Err(self.is_past_deadline());
         }
-        if self.rest_of_tokens() == 0 {
-            return Err(self.spent());
+        if self.remaining_tokens() == 0 {
+            return Err(self.used_tokens());
         }
-        self.outer.as_ref().map_or(Ok(()), |outer| outer.begin_step())
+        self.outer.as_ref().map_or(Ok(()), |outer| outer.start_step())
     }
 
-    pub(super) fn spend(&self, tokens: u64) {
+    pub(super) fn add_tokens(&self, tokens: u64) {
         let _ = self.tokens.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |spent| {
             Some(spent.saturating_add(tokens))
         });
         if let Some(outer) = &self.outer {
-            outer.spend(tokens);
+            outer.add_tokens(tokens);
         }
     }
 
-    pub(super) fn rest_of_tokens(&self) -> u64 {
+    pub(super) fn remaining_tokens(&self) -> u64 {
         let own = self.most_tokens.saturating_sub(self.tokens.load(Ordering::Relaxed));
-        self.outer.as_ref().map_or(own, |outer| own.min(outer.rest_of_tokens()))
+        self.outer.as_ref().map_or(own, |outer| own.min(outer.remaining_tokens()))
     }
 
-    fn rest_of_steps(&self) -> u32 {
+    fn remaining_steps(&self) -> u32 {
         self.most_steps.saturating_sub(self.steps.load(Ordering::Relaxed))
     }
 
@@ -161,18 +161,23 @@ impl TurnMeter {
         self.deadline
     }
 
-    pub(super) fn late(&self) -> Limit {
+    pub(super) fn is_past_deadline(&self) -> Limit {
         Limit::Time(self.time)
     }
 
-    pub(super) fn spent(&self) -> Limit {
+    pub(super) fn used_tokens(&self) -> Limit {
         Limit::Tokens(self.most_tokens)
     }
 }
 
 impl fmt::Debug for TurnMeter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Meter({} steps, {} tokens left)", self.rest_of_steps(), self.rest_of_tokens())
+        write!(
+            f,
+            "Meter({} steps, {} tokens left)",
+            self.remaining_steps(),
+            self.remaining_tokens()
+        )
     }
 }
 
@@ -185,48 +190,48 @@ mod tests {
     }
 
     #[test]
-    fn what_is_counted_within_counts_outside() {
+    fn fork_usage_counts_for_the_turn() {
         let whole = meter(3, 1000);
-        whole.begin_step().unwrap();
-        let part = whole.part(10);
-        assert_eq!((part.rest_of_steps(), part.rest_of_tokens()), (2, 500));
-        part.begin_step().unwrap();
-        part.spend(400);
-        assert_eq!((whole.rest_of_steps(), whole.rest_of_tokens()), (1, 600));
-        part.spend(200);
-        assert_eq!(part.begin_step(), Err(Limit::Tokens(500)));
-        whole.begin_step().unwrap();
-        assert_eq!(whole.begin_step(), Err(Limit::Steps(3)));
+        whole.start_step().unwrap();
+        let part = whole.child_meter(10);
+        assert_eq!((part.remaining_steps(), part.remaining_tokens()), (2, 500));
+        part.start_step().unwrap();
+        part.add_tokens(400);
+        assert_eq!((whole.remaining_steps(), whole.remaining_tokens()), (1, 600));
+        part.add_tokens(200);
+        assert_eq!(part.start_step(), Err(Limit::Tokens(500)));
+        whole.start_step().unwrap();
+        assert_eq!(whole.start_step(), Err(Limit::Steps(3)));
         assert_eq!(whole.steps(), 3);
     }
 
     #[test]
-    fn more_than_can_be_counted_is_used_up() {
+    fn token_overflow_uses_up_the_budget() {
         let whole = meter(3, 1000);
-        whole.spend(u64::MAX);
-        whole.spend(1);
-        assert_eq!(whole.begin_step(), Err(Limit::Tokens(1000)));
+        whole.add_tokens(u64::MAX);
+        whole.add_tokens(1);
+        assert_eq!(whole.start_step(), Err(Limit::Tokens(1000)));
     }
 
     #[test]
-    fn parts_at_once_take_from_the_same_whole() {
+    fn parallel_forks_share_one_budget() {
         let whole = meter(4, 1000);
-        let (one, other) = (whole.part(4), whole.part(4));
-        one.spend(500);
-        other.spend(450);
-        assert_eq!((one.rest_of_tokens(), other.rest_of_tokens()), (0, 50));
-        whole.spend(50);
-        assert_eq!(other.begin_step(), Err(Limit::Tokens(500)));
-        let (one, other) = (whole.part(4), whole.part(4));
-        assert_eq!((one.rest_of_tokens(), other.rest_of_tokens()), (0, 0));
+        let (one, other) = (whole.child_meter(4), whole.child_meter(4));
+        one.add_tokens(500);
+        other.add_tokens(450);
+        assert_eq!((one.remaining_tokens(), other.remaining_tokens()), (0, 50));
+        whole.add_tokens(50);
+        assert_eq!(other.start_step(), Err(Limit::Tokens(500)));
+        let (one, other) = (whole.child_meter(4), whole.child_meter(4));
+        assert_eq!((one.remaining_tokens(), other.remaining_tokens()), (0, 0));
     }
 
     #[tokio::test]
-    async fn time_is_a_limit_too() {
+    async fn deadline_ends_a_turn() {
         let limits = TurnLimits { time: Duration::ZERO, ..TurnLimits::default() };
-        let late = TurnMeter::new(&limits).begin_step().unwrap_err();
+        let is_past_deadline = TurnMeter::new(&limits).start_step().unwrap_err();
         assert_eq!(
-            (late.code(), late.to_string().as_str()),
+            (is_past_deadline.code(), is_past_deadline.to_string().as_str()),
             ("time-limit", "the time limit of 0 s is reached")
         );
     }

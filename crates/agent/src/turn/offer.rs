@@ -1,4 +1,4 @@
-//! The tools that a model can call in the current step.
+//! Collects the tools that a model can call in the current step.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -11,26 +11,26 @@ use crate::{
     toolset::{Origin, ToolSpec, Toolset},
 };
 
-/// All tools as they are before an answer. Calls of the answer are looked up here, so that what one
-/// of them brings along cannot be called by another.
-pub(super) struct Offer {
-    tools: Vec<Found>,
+/// All tools that existed before a reply. The calls of the reply are looked up here, so that a tool
+/// that one call adds cannot be used by another call of the same reply.
+pub(super) struct ToolOffer {
+    tools: Vec<OfferedToolEntry>,
     by_name: HashMap<String, usize>,
 }
 
-/// A tool and who calls it.
-pub(super) struct Found {
+/// A tool and the toolset that runs it.
+pub(super) struct OfferedToolEntry {
     pub(super) spec: ToolSpec,
     pub(super) set: Arc<dyn Toolset>,
 }
 
-impl Offer {
+impl ToolOffer {
     pub(super) fn new(run: &TurnRun<'_>) -> Self {
         let mut offer = Self { tools: Vec::new(), by_name: HashMap::new() };
         let builtin_tools: Arc<dyn Toolset> = run.builtin_tools.clone();
         for mut spec in builtin_tools.tools() {
             if spec.definition.name == "use_skill" && run.agent.forks == Forks::SeparateAgent {
-                let task = "What it is to be done for, if it is carried out apart";
+                let task = "The task for the skill, if it runs in a separate agent";
                 let task = json!({"type": "string", "description": task});
                 spec.definition.parameters["properties"]["task"] = task;
             }
@@ -39,7 +39,7 @@ impl Offer {
         let skills = run.skill_tools.clone().map(|tools| tools as Arc<dyn Toolset>);
         for set in run.agent.tools.iter().cloned().chain(skills) {
             for mut spec in set.tools() {
-                // Only our own machinery is outside of every list.
+                // Only built-in tools are exempt from allow-lists.
                 if spec.origin == Origin::Builtin {
                     spec.origin = Origin::Host;
                 }
@@ -49,7 +49,7 @@ impl Offer {
         offer
     }
 
-    /// The first tool of a name counts, so that nobody takes the place of the machinery.
+    /// Adds a tool; the first tool of a name wins, so that no toolset can replace a built-in tool.
     fn add(&mut self, spec: ToolSpec, set: &Arc<dyn Toolset>) {
         let name = &spec.definition.name;
         if self.by_name.contains_key(name) {
@@ -57,10 +57,10 @@ impl Offer {
             return;
         }
         self.by_name.insert(name.clone(), self.tools.len());
-        self.tools.push(Found { spec, set: Arc::clone(set) });
+        self.tools.push(OfferedToolEntry { spec, set: Arc::clone(set) });
     }
 
-    /// What the model is told of: what some call would be let through of.
+    /// Returns the definitions of all tools that at least some call could use.
     pub(super) fn definitions(&self, snapshots: &[AllowListSnapshot]) -> Vec<ToolDefinition> {
         self.offered(snapshots).map(|found| found.spec.definition.clone()).collect()
     }
@@ -68,13 +68,14 @@ impl Offer {
     fn offered<'a>(
         &'a self,
         snapshots: &'a [AllowListSnapshot],
-    ) -> impl Iterator<Item = &'a Found> {
-        let is_offered =
-            |found: &&Found| snapshots.iter().all(|snapshot| snapshot.offers(&found.spec));
+    ) -> impl Iterator<Item = &'a OfferedToolEntry> {
+        let is_offered = |found: &&OfferedToolEntry| {
+            snapshots.iter().all(|snapshot| snapshot.offers(&found.spec))
+        };
         self.tools.iter().filter(is_offered)
     }
 
-    /// The names that a model can act on.
+    /// Returns the names of the tools that the model can use.
     pub(super) fn names<'a>(
         &'a self,
         snapshots: &'a [AllowListSnapshot],
@@ -82,14 +83,13 @@ impl Offer {
         self.offered(snapshots).map(|found| found.spec.definition.name.as_str())
     }
 
-    /// The tool of exactly this name.
-    pub(super) fn find(&self, name: &str) -> Option<&Found> {
+    /// Finds a tool by its exact name.
+    pub(super) fn find(&self, name: &str) -> Option<&OfferedToolEntry> {
         self.by_name.get(name).map(|place| &self.tools[*place])
     }
 }
 
-impl Found {
-    /// Whether it loads skills.
+impl OfferedToolEntry {
     pub(super) fn loads_skills(&self) -> bool {
         self.spec.origin == Origin::Builtin && self.spec.definition.name == "use_skill"
     }

@@ -1,4 +1,4 @@
-//! What a preamble costs, counted with the tokenizer of a real model.
+//! Counts the tokens of a preamble with the tokenizer of a real model.
 
 use std::{fs, path::Path};
 

@@ -3,10 +3,10 @@
 use savoir_skill::permission::{Decision, Permission, Tier, contradictions, decision};
 use serde::Serialize;
 
-use super::{Added, Approval, Fingerprint, Request, Trust, changes::changes, shown};
+use super::{Approval, Fingerprint, GrantKind, Request, Trust, changes::changes, printable};
 
 /// The advice before approving a downloaded skill.
-const READ_FIRST: &str = "this skill was downloaded: read its files before you agree";
+const READ_FILES_FIRST: &str = "this skill was downloaded: read its files before you agree";
 
 /// The decision of the rules about a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -34,7 +34,7 @@ pub enum Verdict {
 
 /// Checks a request against the rules and against the approval that is stored for the same path.
 ///
-/// | | kept and nothing changed | else |
+/// | | stored and nothing changed | else |
 /// |---|---|---|
 /// | a right that means nothing | refused | refused |
 /// | untrusted | asks, with a warning | asks, with a warning |
@@ -48,15 +48,16 @@ pub enum Verdict {
 ///
 /// [`decision`] says which permissions a tier asks about. A signature that does not cover every
 /// file that a run can see is ignored, so such a skill is never more than experimental.
-pub fn decide(request: &Request, kept: Option<&Approval>) -> Verdict {
-    if let Some(refusal) = refusal(request) {
-        return refusal;
+pub fn decide(request: &Request, stored: Option<&Approval>) -> Verdict {
+    if let Some(find_refusal) = find_refusal(request) {
+        return find_refusal;
     }
-    let unchanged = kept
-        .filter(|kept| kept.path == request.path && kept.fingerprint == Fingerprint::of(request));
+    let unchanged = stored.filter(|stored| {
+        stored.path == request.path && stored.fingerprint == Fingerprint::of(request)
+    });
     let ask = |reasons: Vec<String>, warnings: Vec<String>| {
-        let news = match (kept, unchanged) {
-            (Some(kept), None) => changes(request, kept),
+        let news = match (stored, unchanged) {
+            (Some(stored), None) => changes(request, stored),
             (None, _) => vec!["it has not been approved yet".to_owned()],
             (Some(_), Some(_)) => Vec::new(),
         };
@@ -64,28 +65,31 @@ pub fn decide(request: &Request, kept: Option<&Approval>) -> Verdict {
     };
     if request.trust == Trust::Untrusted {
         let reason = "it is untrusted, which asks every time".to_owned();
-        return ask(vec![reason], vec![READ_FIRST.to_owned()]);
+        return ask(vec![reason], vec![READ_FILES_FIRST.to_owned()]);
     }
     if request.always_ask {
         return ask(vec!["it wants to be asked about every time".to_owned()], Vec::new());
     }
-    if let Some(kept) = unchanged {
-        let (day, who) = (kept.approved_at.get(..10).unwrap_or_default(), shown(&kept.by));
+    if let Some(stored) = unchanged {
+        let (day, who) = (stored.approved_at.get(..10).unwrap_or_default(), printable(&stored.by));
         return run(format!("approved on {day} by {who}, and nothing has changed since"));
     }
     if request.trust == Trust::Downloaded {
-        return ask(uncovered(request).into_iter().collect(), vec![READ_FIRST.to_owned()]);
+        return ask(
+            unsigned_files_warning(request).into_iter().collect(),
+            vec![READ_FILES_FIRST.to_owned()],
+        );
     }
     // The author's signature does not cover permissions that are added on the command line.
     if !request.extra.is_empty() {
         return ask(Vec::new(), Vec::new());
     }
     match (request.tier, request.trust) {
-        (Tier::Verified, _) => run(format!("its tier is verified{}", by(request))),
+        (Tier::Verified, _) => run(format!("its tier is verified{}", signer_suffix(request))),
         (_, Trust::Bundled) if request.read_only => run("it is bundled and only reads"),
-        (Tier::Community, _) => match asked_about(request) {
+        (Tier::Community, _) => match permission_to_ask_about(request) {
             None => {
-                let by = by(request);
+                let by = signer_suffix(request);
                 run(format!(
                     "its tier is community{by}, and it wants nothing that needs a question"
                 ))
@@ -95,34 +99,36 @@ pub fn decide(request: &Request, kept: Option<&Approval>) -> Verdict {
                 ask(vec![format!("its tier is community, which asks about {entry}")], Vec::new())
             }
         },
-        (Tier::Experimental, _) => ask(uncovered(request).into_iter().collect(), Vec::new()),
+        (Tier::Experimental, _) => {
+            ask(unsigned_files_warning(request).into_iter().collect(), Vec::new())
+        }
     }
 }
 
 /// The first permission that the tier does not grant without a question, declared or not.
-fn asked_about(request: &Request) -> Option<&Permission> {
+fn permission_to_ask_about(request: &Request) -> Option<&Permission> {
     request.granted().find(|entry| decision(request.tier, entry) == Decision::Prompt)
 }
 
 /// The signer, as a suffix after the tier.
-fn by(request: &Request) -> String {
+fn signer_suffix(request: &Request) -> String {
     let signed = request.signed.as_deref();
-    signed.map(|signed| format!(", signed {}", shown(signed))).unwrap_or_default()
+    signed.map(|signed| format!(", signed {}", printable(signed))).unwrap_or_default()
 }
 
 /// Why a valid signature is ignored: it does not cover all files.
-fn uncovered(request: &Request) -> Option<String> {
+fn unsigned_files_warning(request: &Request) -> Option<String> {
     let (first, others) = request.uncovered.split_first()?;
     let more = match others.len() {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    let first = shown(first);
+    let first = printable(first);
     Some(format!("its signature does not cover {first}{more}, which a run would see; remove it"))
 }
 
 fn entry_text(entry: &Permission) -> String {
-    shown(&entry.to_string())
+    printable(&entry.to_string())
 }
 
 fn run(reason: impl Into<String>) -> Verdict {
@@ -131,7 +137,7 @@ fn run(reason: impl Into<String>) -> Verdict {
 
 /// Refuses requests that no approval can allow: permissions that cannot be enforced, and paths that
 /// cannot be stored as text.
-fn refusal(request: &Request) -> Option<Verdict> {
+fn find_refusal(request: &Request) -> Option<Verdict> {
     let refuse =
         |reason: String, help: &str| Some(Verdict::Refuse { reason, help: help.to_owned() });
     if request.path.to_str().is_none() || request.programs.iter().any(|p| p.path.to_str().is_none())
@@ -143,7 +149,7 @@ fn refusal(request: &Request) -> Option<Verdict> {
     }
     for permission in &request.permissions {
         if let Some(problem) = permission.scope_problem() {
-            let (entry, problem) = (entry_text(permission), shown(&problem));
+            let (entry, problem) = (entry_text(permission), printable(&problem));
             return refuse(
                 format!("the permission {entry} cannot be enforced: {problem}"),
                 "correct the permission in SKILL.md; `savoir check` shows where",
@@ -165,10 +171,14 @@ fn refusal(request: &Request) -> Option<Verdict> {
     }
     for (added, entries) in request.extra.lists() {
         for entry in entries {
-            if let Some(problem) = problem(added, entry) {
-                let entry = shown(entry);
+            if let Some(problem) = find_problem(added, entry) {
+                let entry = printable(entry);
                 return refuse(
-                    format!("{} {entry} cannot be enforced: {}", added.option(), shown(&problem)),
+                    format!(
+                        "{} {entry} cannot be enforced: {}",
+                        added.option(),
+                        printable(&problem)
+                    ),
                     "correct the option",
                 );
             }
@@ -178,20 +188,20 @@ fn refusal(request: &Request) -> Option<Verdict> {
 }
 
 /// The problem with an entry that the user adds; none if it is valid.
-fn problem(added: Added, entry: &str) -> Option<String> {
+fn find_problem(added: GrantKind, entry: &str) -> Option<String> {
     if entry.trim().is_empty() {
         return Some("it is empty".to_owned());
     }
     match added {
-        Added::Host | Added::PrivateHost => host_problem(added, entry),
-        Added::Program if entry.contains(',') => Some("repeat the option instead".to_owned()),
+        GrantKind::Host | GrantKind::PrivateHost => host_problem(added, entry),
+        GrantKind::Program if entry.contains(',') => Some("repeat the option instead".to_owned()),
         _ => added.permission(entry).scope_problem(),
     }
 }
 
 /// The problem with an added host. A host may have a port, or be a URL, which then covers
 /// everything below its path.
-fn host_problem(added: Added, entry: &str) -> Option<String> {
+fn host_problem(added: GrantKind, entry: &str) -> Option<String> {
     let url = match entry.split_once("://") {
         Some(("http" | "https", _)) => entry.to_owned(),
         Some((scheme, _)) => return Some(format!("the proxy does not speak `{scheme}`")),

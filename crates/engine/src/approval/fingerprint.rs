@@ -1,4 +1,5 @@
-//! Fingerprint of a skill and its permissions; an approval is valid only while it is unchanged.
+//! Computes the fingerprint of a skill and its permissions; an approval is valid only while it is
+//! unchanged.
 
 use std::{fmt, path::Path};
 
@@ -13,11 +14,11 @@ use super::{ExtraGrants, Program, Request};
 pub struct Fingerprint(String);
 
 /// Number of digits that are enough for a user to tell two fingerprints apart.
-const SHORT: usize = 12;
+const SHORT_DIGITS: usize = 12;
 
-/// Number of digits that approve a run on the command line: so many that nobody can create two
+/// Number of digits that approve a run on the command line: so many that no one can create two
 /// skills with the same ones.
-const AGREEING: usize = 32;
+const CONFIRMATION_DIGITS: usize = 32;
 
 impl Fingerprint {
     /// The fingerprint of a request.
@@ -57,14 +58,14 @@ impl Fingerprint {
         &self.0
     }
 
-    /// As many digits as [`agrees`] requires.
-    pub fn agreeing(&self) -> &str {
-        self.0.get(..AGREEING).unwrap_or(&self.0)
+    /// As many digits as [`matches_confirmation`] requires.
+    pub fn confirmation_digits(&self) -> &str {
+        self.0.get(..CONFIRMATION_DIGITS).unwrap_or(&self.0)
     }
 
     /// Enough digits for a user to distinguish it from others.
     pub fn short(&self) -> &str {
-        self.0.get(..SHORT).unwrap_or(&self.0)
+        self.0.get(..SHORT_DIGITS).unwrap_or(&self.0)
     }
 }
 
@@ -82,7 +83,8 @@ impl fmt::Display for Fingerprint {
 }
 
 /// Whether the digits, at least 32, are the beginning of the fingerprint.
-pub fn agrees(fingerprint: &Fingerprint, digits: &str) -> bool {
+pub fn matches_confirmation(fingerprint: &Fingerprint, digits: &str) -> bool {
     let beginning = fingerprint.0.get(..digits.len());
-    digits.len() >= AGREEING && beginning.is_some_and(|found| found.eq_ignore_ascii_case(digits))
+    digits.len() >= CONFIRMATION_DIGITS
+        && beginning.is_some_and(|found| found.eq_ignore_ascii_case(digits))
 }

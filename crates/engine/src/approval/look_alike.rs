@@ -9,14 +9,14 @@ use idna::{
     uts46::{Hyphens, Uts46},
 };
 
-use super::shown;
+use super::printable;
 
 /// A name for the question.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Name {
+pub(super) struct CheckedName {
     /// The name with a note if it needs one.
     pub(super) text: String,
-    /// Whether it needs one.
+    /// Whether the name needs a warning.
     pub(super) is_marked: bool,
 }
 
@@ -64,18 +64,18 @@ const SCRIPTS: [(&str, std::ops::RangeInclusive<char>); 10] = [
 ];
 
 /// A host, also as part of a URL, or a program, with a note if it may pass for another one.
-pub(super) fn look_alike(name: &str) -> Name {
-    let spelled = decoded(name);
-    if spelled.is_ascii() {
-        // Encoded letters that cannot be decoded are no host that anybody knows.
+pub(super) fn look_alike(name: &str) -> CheckedName {
+    let decoded = decode_labels(name);
+    if decoded.is_ascii() {
+        // A host with letters that cannot be decoded is not a known host.
         let is_marked = name.to_ascii_lowercase().split(['.', '/', ':']).any(is_encoded);
         let note = if is_marked { " (has encoded letters that cannot be read)" } else { "" };
-        return Name { text: format!("{}{note}", shown(name)), is_marked };
+        return CheckedName { text: format!("{}{note}", printable(name)), is_marked };
     }
-    let is_same = spelled == name;
-    let read = if is_same { String::new() } else { format!("reads {}, ", shown(&spelled)) };
-    let text = format!("{} ({read}{})", shown(name), warning(&spelled));
-    Name { text, is_marked: true }
+    let is_same = decoded == name;
+    let read = if is_same { String::new() } else { format!("reads {}, ", printable(&decoded)) };
+    let text = format!("{} ({read}{})", printable(name), warning(&decoded));
+    CheckedName { text, is_marked: true }
 }
 
 fn is_encoded(label: &str) -> bool {
@@ -83,7 +83,7 @@ fn is_encoded(label: &str) -> bool {
 }
 
 /// The name with the letters that `xn--` stands for.
-fn decoded(name: &str) -> String {
+fn decode_labels(name: &str) -> String {
     let decode = |label: &str| {
         let label = label.to_ascii_lowercase();
         let (unicode, read) =
@@ -102,23 +102,23 @@ fn decoded(name: &str) -> String {
     pieces.collect()
 }
 
-/// What a person must know of a name that is not plain ASCII.
+/// The warning about a name that is not plain ASCII.
 fn warning(name: &str) -> String {
-    let latin = in_latin(name);
+    let latin = latin_equivalent(name);
     let others: Vec<&str> = scripts(name).into_iter().filter(|script| *script != "Latin").collect();
     match (latin.is_ascii(), others.as_slice()) {
-        (true, []) => format!("looks like {} and is another name", shown(&latin)),
+        (true, []) => format!("looks like {} and is another name", printable(&latin)),
         (true, others) => {
-            format!("looks like {}, but has {} letters", shown(&latin), others.join(" and "))
+            format!("looks like {}, but has {} letters", printable(&latin), others.join(" and "))
         }
-        (false, others) if !others.is_empty() && mixes(name) => {
+        (false, others) if !others.is_empty() && mixes_scripts(name) => {
             format!("mixes Latin and {} letters", others.join(" and "))
         }
         (false, _) => "not plain ASCII: look closely".to_owned(),
     }
 }
 
-fn in_latin(name: &str) -> String {
+fn latin_equivalent(name: &str) -> String {
     let latin = |c: char| {
         let found = LOOK_ALIKES.iter().find(|(_, others)| others.contains(c));
         found.map_or(c, |(letter, _)| *letter)
@@ -137,7 +137,7 @@ fn scripts(name: &str) -> Vec<&'static str> {
 }
 
 /// Whether one label has letters of several scripts; `пример.com` has not.
-fn mixes(name: &str) -> bool {
+fn mixes_scripts(name: &str) -> bool {
     name.split(['.', '/', ':']).any(|label| scripts(label).len() > 1)
 }
 
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_say_what_they_look_like() {
+    fn look_alike_names_have_warnings() {
         for (name, expected) in [
             ("example.com", "example.com"),
             ("https://example.com/v1", "https://example.com/v1"),

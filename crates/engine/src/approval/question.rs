@@ -1,6 +1,6 @@
-//! The approval question that is shown to the user before a run.
+//! Defines the approval question that is shown to the user before a run.
 
-use super::{Line, Request, why, words};
+use super::{QuestionLine, Request, question_lines, reason_lines};
 
 /// The question that a person answers before a run.
 #[derive(Clone, Debug)]
@@ -15,7 +15,10 @@ pub struct ApprovalQuestion {
 
 impl ApprovalQuestion {
     /// The question in lines, of which none can be mistaken for another.
-    pub fn lines(&self) -> Vec<Line> {
-        why(&self.reasons, &self.warnings).into_iter().chain(words(&self.request)).collect()
+    pub fn lines(&self) -> Vec<QuestionLine> {
+        reason_lines(&self.reasons, &self.warnings)
+            .into_iter()
+            .chain(question_lines(&self.request))
+            .collect()
     }
 }

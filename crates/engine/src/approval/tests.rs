@@ -1,10 +1,10 @@
-//! Requests for the tests of this room.
+//! Builds requests for the tests of approvals.
 
 mod decide;
 mod fingerprint;
-mod kept;
+mod question_text;
+mod store;
 mod tiers;
-mod words;
 
 use super::*;
 
@@ -33,9 +33,9 @@ pub(super) fn request() -> Request {
         tools: Vec::new(),
         programs: vec![program("git")],
         permissions: permissions(&["shell:execute:git", "filesystem:read:~/data/**"]),
-        unasked: Vec::new(),
-        elsewhere: None,
-        implied: Vec::new(),
+        implicit_permissions: Vec::new(),
+        implicit_elsewhere: None,
+        implied_programs: Vec::new(),
         packages: Vec::new(),
         needs: Vec::new(),
         extra: ExtraGrants::default(),

@@ -1,4 +1,4 @@
-//! The names under which a model sees the tools of several skills.
+//! Assigns the names under which a model sees the tools of several skills.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,19 @@ use savoir_skill::{Skill, digest};
 use super::CallError;
 
 /// The longest name that the APIs of models accept.
-const LONGEST: usize = 64;
+const MAX_NAME_CHARS: usize = 64;
 
 /// Hexadecimal digits that tell apart names that would otherwise be equal.
-const MARK: usize = 8;
+const HASH_CHARS: usize = 8;
 
 /// The names of one tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolName {
     /// The skill that brings it.
     pub skill: String,
-    /// Its name within the skill.
+    /// The name within the skill.
     pub tool: String,
-    /// What people see: the short name, or `skill/tool` when another skill has a tool of the name.
+    /// The name for users: the short name, or `skill/tool` if another skill has a tool of that name.
     pub shown: String,
     /// The same for APIs that accept only letters, digits, `_` and `-`: `skill__tool`.
     pub api: String,
@@ -58,7 +58,7 @@ impl ToolNames {
                 ToolName { skill, tool, shown, api }
             }));
         }
-        tell_apart(&mut names);
+        make_unique(&mut names);
         Self { names }
     }
 
@@ -79,7 +79,7 @@ impl ToolNames {
             let api = api_name(&shown);
             names.push(ToolName { skill: skill.clone(), tool: tool.clone(), shown, api });
         }
-        tell_apart(&mut names);
+        make_unique(&mut names);
         Self { names }
     }
 
@@ -120,26 +120,26 @@ impl ToolNames {
 fn api_name(shown: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     let name: String = shown.replace('/', "__").chars().map(plain).collect();
-    if name.is_empty() || name.len() > LONGEST { marked(&name, shown) } else { name }
+    if name.is_empty() || name.len() > MAX_NAME_CHARS { with_hash(&name, shown) } else { name }
 }
 
 /// Names that became equal get a mark of what they were, whatever the order of the skills.
-fn tell_apart(names: &mut [ToolName]) {
+fn make_unique(names: &mut [ToolName]) {
     let mut count: BTreeMap<String, usize> = BTreeMap::new();
     for name in names.iter() {
         *count.entry(name.api.clone()).or_default() += 1;
     }
     for name in names {
         if count.get(&name.api).is_some_and(|count| *count > 1) {
-            name.api = marked(&name.api, &name.qualified());
+            name.api = with_hash(&name.api, &name.qualified());
         }
     }
 }
 
-fn marked(name: &str, origin: &str) -> String {
+fn with_hash(name: &str, origin: &str) -> String {
     let digest = digest::sha256_hex(origin.as_bytes());
-    let mark = &digest[..MARK];
+    let mark = &digest[..HASH_CHARS];
     // Only ASCII is left, so every byte is a character.
-    let kept = &name[..name.len().min(LONGEST - MARK - 1)];
+    let kept = &name[..name.len().min(MAX_NAME_CHARS - HASH_CHARS - 1)];
     format!("{kept}_{mark}")
 }

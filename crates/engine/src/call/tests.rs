@@ -72,7 +72,7 @@ fn a_repeated_name_is_a_list_or_a_mistake() {
 }
 
 #[test]
-fn everything_wrong_is_said_at_once() {
+fn all_problems_are_reported_together() {
     let error = parse_params(&command(), &pairs(&[("limit", "many"), ("qeury", "x")])).unwrap_err();
     assert_eq!(
         error.to_string(),

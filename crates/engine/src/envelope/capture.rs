@@ -1,13 +1,14 @@
-//! What a tool prints, kept in bounded memory: the beginning, the end, and how much lay between.
+//! Captures the output of a tool in bounded memory: the beginning, the end, and the number of bytes
+//! between them.
 
 use std::{borrow::Cow, collections::VecDeque, str};
 
 use serde_json::Value;
 
-/// Bytes that are kept of the beginning.
+/// Bytes of the beginning that are stored.
 pub const HEAD_SIZE: usize = 2048;
 
-/// Bytes that are kept of the end.
+/// Bytes of the end that are stored.
 pub const TAIL_SIZE: usize = 2048;
 
 /// Bytes of standard output that may be JSON.
@@ -27,11 +28,11 @@ pub enum Stream {
 pub struct Capture {
     stdout: Decoder,
     stderr: Decoder,
-    text: Ends,
-    json: Json,
+    text: HeadAndTail,
+    json: JsonBuffer,
 }
 
-/// What was captured.
+/// The captured output.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Captured {
     /// Both streams, shortened in the middle, without line ends at the end.
@@ -73,10 +74,10 @@ impl Capture {
 
 /// A piece of text, and how many bytes it was.
 #[derive(Clone, Copy)]
-enum Piece<'a> {
+enum DecodedPiece<'a> {
     /// These very bytes.
     Text(&'a str),
-    /// Bytes that are no UTF-8, one to three, for which U+FFFD stands.
+    /// One to three bytes of invalid UTF-8, which U+FFFD replaces.
     Broken(u8),
 }
 
@@ -89,7 +90,7 @@ struct Decoder {
 }
 
 impl Decoder {
-    fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Piece<'_>)) {
+    fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(DecodedPiece<'_>)) {
         let bytes = if self.unfinished.is_empty() {
             Cow::Borrowed(bytes)
         } else {
@@ -100,20 +101,20 @@ impl Decoder {
         let mut chunks = bytes.utf8_chunks().peekable();
         while let Some(chunk) = chunks.next() {
             if !chunk.valid().is_empty() {
-                sink(Piece::Text(chunk.valid()));
+                sink(DecodedPiece::Text(chunk.valid()));
             }
             let broken = chunk.invalid();
             if chunks.peek().is_none() && is_unfinished(broken) {
                 self.unfinished = broken.to_vec();
             } else if !broken.is_empty() {
-                sink(Piece::Broken(broken.len() as u8));
+                sink(DecodedPiece::Broken(broken.len() as u8));
             }
         }
     }
 
-    fn end(&mut self, sink: &mut impl FnMut(Piece<'_>)) {
+    fn end(&mut self, sink: &mut impl FnMut(DecodedPiece<'_>)) {
         if !self.unfinished.is_empty() {
-            sink(Piece::Broken(self.unfinished.len() as u8));
+            sink(DecodedPiece::Broken(self.unfinished.len() as u8));
             self.unfinished.clear();
         }
     }
@@ -126,7 +127,7 @@ fn is_unfinished(bytes: &[u8]) -> bool {
 
 /// The beginning and the end of a text.
 #[derive(Clone, Debug, Default)]
-struct Ends {
+struct HeadAndTail {
     head: String,
     /// Whole characters of at most [`TAIL_SIZE`] bytes, and more until it is trimmed.
     tail: String,
@@ -140,10 +141,10 @@ struct Ends {
     head_is_full: bool,
 }
 
-impl Ends {
-    fn push(&mut self, piece: Piece<'_>) {
+impl HeadAndTail {
+    fn push(&mut self, piece: DecodedPiece<'_>) {
         match piece {
-            Piece::Text(text) => {
+            DecodedPiece::Text(text) => {
                 self.total += text.len() as u64;
                 let rest = self.fill_head(text, text.len());
                 // Only the end of a long piece can end up in the tail.
@@ -155,7 +156,7 @@ impl Ends {
                 }
                 self.tail.push_str(&rest[skipped..]);
             }
-            Piece::Broken(bytes) => {
+            DecodedPiece::Broken(bytes) => {
                 self.total += u64::from(bytes);
                 let rest = self.fill_head(REPLACEMENT, usize::from(bytes));
                 let saved = (REPLACEMENT.len() as u8).saturating_sub(bytes);
@@ -208,19 +209,19 @@ impl Ends {
     }
 }
 
-/// Where the last whole characters of at most `size` bytes begin.
+/// Returns the start of the last whole characters of at most `size` bytes.
 fn start_of_last(text: &str, size: usize) -> usize {
     text.ceil_char_boundary(text.len().saturating_sub(size))
 }
 
 /// Standard output, as long as it may be JSON.
 #[derive(Clone, Debug, Default)]
-struct Json {
+struct JsonBuffer {
     bytes: Vec<u8>,
     impossible: bool,
 }
 
-impl Json {
+impl JsonBuffer {
     fn push(&mut self, bytes: &[u8]) {
         if self.impossible {
             return;

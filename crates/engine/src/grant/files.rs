@@ -10,8 +10,8 @@ use savoir_skill::permission::{Domain, Level, Permission};
 
 use super::{
     Grants, Refusal,
-    glob::{self, Shape},
-    is_unproven,
+    glob::{self, PathShape},
+    is_lowest_tier,
     protected_paths::{self, ProtectedPaths, WritePolicy},
 };
 use crate::{approval::shell_word, limits, run_environment::RunEnvironment, secrets};
@@ -85,49 +85,53 @@ const PROTECTED_IN_GIT: [&str; 10] = [
 ];
 
 /// Adds the grants that the permissions for files ask for.
-pub(super) fn add(grants: &Grants<'_>, paths: &mut Vec<PathGrant>) -> Result<(), Refusal> {
+pub(super) fn add_file_grants(
+    grants: &Grants<'_>,
+    paths: &mut Vec<PathGrant>,
+) -> Result<(), Refusal> {
     let start = paths.len();
     let mut missing = Vec::new();
     for permission in grants.permissions {
-        let Some(access) = access(permission) else { continue };
+        let Some(access) = requested_access(permission) else { continue };
         let Some(scope) = &permission.scope else {
-            paths.push(unscoped(grants, permission, access)?);
+            paths.push(grant_without_scope(grants, permission, access)?);
             continue;
         };
         if permission.domain == Domain::Database && !is_database_file(scope) {
             return Err(Refusal::new(
                 permission,
-                "no sandbox can hold a database behind the network",
+                "the sandbox cannot restrict a database server",
                 "name the file (database:read:./data/app.sqlite), or the host as network:write",
             ));
         }
-        let path = absolute(scope, grants.run_env);
-        match glob::shape(&path) {
-            Shape::Tree(path) => {
+        let path = absolute_path(scope, grants.run_env);
+        match glob::path_shape(&path) {
+            PathShape::Tree(path) => {
                 if access == Access::Write {
                     refuse_whole_home(grants, permission, &path)?;
-                    refuse_obeyed(grants, permission, &path)?;
+                    refuse_protected_path(grants, permission, &path)?;
                 }
                 missing.extend(add_tree(grants, permission, (path.clone(), access), paths)?);
                 if permission.domain == Domain::Database && access == Access::Write {
-                    for file in beside_database(&path) {
+                    for file in database_side_files(&path) {
                         let file = add_tree(grants, permission, (file, access), paths)?;
-                        missing.extend(file.filter(|file| missing::can_be_made(file, grants)));
+                        missing.extend(file.filter(|file| missing::can_be_created(file, grants)));
                     }
                 }
             }
-            Shape::Pattern { base, pattern } if access == Access::Read => {
-                let files = glob::expand(&base, &pattern, limits::EXPANDED_FILES);
+            PathShape::Pattern { base, pattern } if access == Access::Read => {
+                let files = glob::expand(&base, &pattern, limits::MAX_EXPANDED_FILES);
                 let files = files.ok_or_else(|| {
-                    let reason = format!("it matches more than {} files", limits::EXPANDED_FILES);
+                    let reason =
+                        format!("it matches more than {} files", limits::MAX_EXPANDED_FILES);
                     Refusal::new(permission, reason, "grant a folder: end it with /**")
                 })?;
                 paths.extend(files.into_iter().map(PathGrant::read));
             }
-            Shape::Pattern { .. } => {
+            PathShape::Pattern { .. } => {
                 return Err(Refusal::new(
                     permission,
-                    "a pattern cannot hold for files that do not exist yet",
+                    "a pattern cannot match files that do not exist yet",
                     "grant a folder for writing: end it with /**",
                 ));
             }
@@ -136,21 +140,21 @@ pub(super) fn add(grants: &Grants<'_>, paths: &mut Vec<PathGrant>) -> Result<(),
     for (list, access) in [(&grants.extra.read, Access::Read), (&grants.extra.write, Access::Write)]
     {
         for scope in list {
-            let path = absolute(scope.strip_suffix("/**").unwrap_or(scope), grants.run_env);
+            let path = absolute_path(scope.strip_suffix("/**").unwrap_or(scope), grants.run_env);
             missing.extend(add_tree(grants, scope, (path, access), paths)?);
         }
     }
     for path in missing {
-        missing::open_folder(&path, grants, paths)?;
+        missing::grant_parent_folder(&path, grants, paths)?;
     }
     let writable: Vec<PathBuf> = paths[start..]
         .iter()
         .filter(|grant| matches!(grant.access, Access::Write | Access::Make))
         .map(|grant| grant.path.clone())
         .collect();
-    let opened = opened(grants);
+    let opened = opened_paths(grants);
     paths.extend(protect(grants.run_env, grants.folder, &writable, &opened)?);
-    let protected = protect_obeyed(grants.run_env, &writable, &opened, paths);
+    let protected = protect_obeyed_files(grants.run_env, &writable, &opened, paths);
     paths.extend(protected);
     let is_shown = |folder: &PathBuf| paths.iter().any(|grant| folder.starts_with(&grant.path));
     let secrets: Vec<PathBuf> = stored_secrets(grants.run_env).filter(is_shown).collect();
@@ -160,23 +164,23 @@ pub(super) fn add(grants: &Grants<'_>, paths: &mut Vec<PathGrant>) -> Result<(),
 
 /// Folders in which Savoir stores secrets. No skill sees them, even if a folder around them is
 /// granted.
-fn secret_folders(run_env: &RunEnvironment) -> impl Iterator<Item = PathBuf> {
+fn agent_secret_folders(run_env: &RunEnvironment) -> impl Iterator<Item = PathBuf> {
     run_env.kept.iter().map(|kept| kept.join(secrets::FOLDER))
 }
 
 /// The folders with stored secrets that exist.
 pub fn stored_secrets(run_env: &RunEnvironment) -> impl Iterator<Item = PathBuf> {
-    secret_folders(run_env).filter(|folder| folder.is_dir())
+    agent_secret_folders(run_env).filter(|folder| folder.is_dir())
 }
 
 /// Protects the files that programs obey below writable folders, unless they are granted by name.
-pub(crate) fn protect_obeyed(
+pub(crate) fn protect_obeyed_files(
     run_env: &RunEnvironment,
     writable: &[PathBuf],
     opened: &[PathBuf],
     paths: &[PathGrant],
 ) -> Vec<PathGrant> {
-    let protected = obeyed_paths(run_env).into_iter().filter(|path| {
+    let protected = protected_writable_paths(run_env).into_iter().filter(|path| {
         let is_named = opened.contains(path) || paths.iter().any(|grant| grant.path == *path);
         !is_named && writable.iter().any(|root| path.starts_with(root))
     });
@@ -191,17 +195,20 @@ fn first_link(path: PathBuf) -> PathBuf {
 }
 
 /// Files and folders that the user or the skill names for writing, whether they exist or not.
-pub(super) fn named_for_writing(grants: &Grants<'_>) -> Vec<PathBuf> {
+pub(super) fn paths_opened_for_writing(grants: &Grants<'_>) -> Vec<PathBuf> {
     let declared = grants.permissions.iter().filter_map(|permission| {
-        let scope = permission.scope.as_ref().filter(|_| access(permission) == Some(Access::Write));
+        let scope = permission
+            .scope
+            .as_ref()
+            .filter(|_| requested_access(permission) == Some(Access::Write));
         let scope = scope?.strip_suffix("/**").unwrap_or(scope?);
-        Some(absolute(scope, grants.run_env))
+        Some(absolute_path(scope, grants.run_env))
     });
-    declared.chain(opened(grants)).collect()
+    declared.chain(opened_paths(grants)).collect()
 }
 
 /// The paths that programs obey in the user's working directory and in its repository.
-fn obeyed_paths(run_env: &RunEnvironment) -> Vec<PathBuf> {
+fn protected_writable_paths(run_env: &RunEnvironment) -> Vec<PathBuf> {
     let roots = [Some(&run_env.directory), run_env.repository.as_ref()];
     let mut paths = Vec::new();
     for root in roots.into_iter().flatten() {
@@ -222,7 +229,7 @@ fn is_database_file(scope: &str) -> bool {
 }
 
 /// Files that SQLite creates beside a database while it writes.
-fn beside_database(path: &Path) -> [PathBuf; 3] {
+fn database_side_files(path: &Path) -> [PathBuf; 3] {
     ["-journal", "-wal", "-shm"].map(|end| {
         let mut name = path.as_os_str().to_owned();
         name.push(end);
@@ -230,7 +237,7 @@ fn beside_database(path: &Path) -> [PathBuf; 3] {
     })
 }
 
-fn access(permission: &Permission) -> Option<Access> {
+fn requested_access(permission: &Permission) -> Option<Access> {
     match (permission.domain, permission.level) {
         (Domain::Filesystem | Domain::Database, Level::Read) => Some(Access::Read),
         (Domain::Filesystem | Domain::Database, Level::Write) => Some(Access::Write),
@@ -240,7 +247,7 @@ fn access(permission: &Permission) -> Option<Access> {
 
 /// The grant for a permission without a scope. "All files" never means the whole machine: it means
 /// the user's home, and only for signed skills.
-fn unscoped(
+fn grant_without_scope(
     grants: &Grants<'_>,
     permission: &Permission,
     access: Access,
@@ -250,7 +257,7 @@ fn unscoped(
         let hint = "name the file: database:read:./data/app.sqlite";
         return Err(Refusal::new(permission, "it does not say which database", hint));
     }
-    if is_unproven(grants.tier) || path.parent().is_none() {
+    if is_lowest_tier(grants.tier) || path.parent().is_none() {
         return Err(Refusal::new(
             permission,
             "it means every file, and the skill is unsigned",
@@ -261,7 +268,7 @@ fn unscoped(
     Ok(PathGrant { path, access })
 }
 
-/// Applies the rule of [`unscoped`] to a skill that names the whole home, or a folder above it.
+/// Applies the rule of [`grant_without_scope`] to a skill that names the whole home, or a folder above it.
 fn refuse_whole_home(
     grants: &Grants<'_>,
     permission: &Permission,
@@ -271,18 +278,23 @@ fn refuse_whole_home(
     if grants.run_env.is_own || !is_home {
         return Ok(());
     }
-    unscoped(grants, permission, Access::Write).map(drop)
+    grant_without_scope(grants, permission, Access::Write).map(drop)
 }
 
 /// Refuses a skill's own permission to write files that other programs run or take their rights
 /// from. Only the user can grant that.
-fn refuse_obeyed(grants: &Grants<'_>, permission: &Permission, path: &Path) -> Result<(), Refusal> {
+fn refuse_protected_path(
+    grants: &Grants<'_>,
+    permission: &Permission,
+    path: &Path,
+) -> Result<(), Refusal> {
     let run_env = grants.run_env;
     let roots = [Some(&run_env.directory), run_env.repository.as_ref(), Some(&run_env.home)];
     let root = roots.into_iter().flatten().find(|root| path.starts_with(root));
     let root = root.map_or(Path::new("/"), PathBuf::as_path);
-    let is_opened = opened(grants).iter().any(|opened| path.starts_with(opened));
-    if is_opened || ProtectedPaths::of(run_env).strictest(path, root) != Some(WritePolicy::Kept) {
+    let is_opened = opened_paths(grants).iter().any(|opened| path.starts_with(opened));
+    if is_opened || ProtectedPaths::of(run_env).strictest(path, root) != Some(WritePolicy::ReadOnly)
+    {
         return Ok(());
     }
     Err(Refusal::new(
@@ -296,7 +308,7 @@ fn refuse_obeyed(grants: &Grants<'_>, permission: &Permission, path: &Path) -> R
 }
 
 /// The path of a scope: `~` is the home, and relative paths start in the user's working directory.
-fn absolute(scope: &str, run_env: &RunEnvironment) -> PathBuf {
+fn absolute_path(scope: &str, run_env: &RunEnvironment) -> PathBuf {
     let path = if scope == "~" {
         run_env.home.clone()
     } else if let Some(rest) = scope.strip_prefix("~/") {
@@ -322,12 +334,12 @@ fn add_tree(
     if path.parent().is_none() {
         return refuse("it means every file".to_owned(), "name the folder that is needed");
     }
-    if secret_folders(grants.run_env).any(|secrets| path.starts_with(secrets)) {
+    if agent_secret_folders(grants.run_env).any(|secrets| path.starts_with(secrets)) {
         let hint = "let the skill declare the variable: savoir secret list";
         return refuse("your stored secrets are in it".to_owned(), hint);
     }
     if access == Access::Write {
-        if let Some(protected) = protected_above(&path, grants.run_env, &opened(grants)) {
+        if let Some(protected) = protected_parent(&path, grants.run_env, &opened_paths(grants)) {
             let reason = format!("{} is never written by skills", protected.display());
             return refuse(reason, "write somewhere else");
         }
@@ -345,7 +357,7 @@ fn add_tree(
 }
 
 /// The protected path that equals a path or contains it.
-fn protected_above(path: &Path, run_env: &RunEnvironment, opened: &[PathBuf]) -> Option<PathBuf> {
+fn protected_parent(path: &Path, run_env: &RunEnvironment, opened: &[PathBuf]) -> Option<PathBuf> {
     // A run may write in its own folder, even if that is inside a protected path.
     let is_own = run_env.is_own && path.starts_with(&run_env.directory);
     let is_around = |protected: &Path| is_own && run_env.directory.starts_with(protected);
@@ -355,7 +367,7 @@ fn protected_above(path: &Path, run_env: &RunEnvironment, opened: &[PathBuf]) ->
 }
 
 /// Paths that not even the user can open for writing.
-pub(crate) fn never_written(run_env: &RunEnvironment) -> Vec<PathBuf> {
+pub(crate) fn always_protected(run_env: &RunEnvironment) -> Vec<PathBuf> {
     let roots = [Some(&run_env.directory), run_env.repository.as_ref(), Some(&run_env.home)];
     let repositories: Vec<PathBuf> =
         roots.into_iter().flatten().map(|root| root.join(".git")).collect();
@@ -363,9 +375,9 @@ pub(crate) fn never_written(run_env: &RunEnvironment) -> Vec<PathBuf> {
 }
 
 /// Paths that the user opened for writing by name.
-fn opened(grants: &Grants<'_>) -> Vec<PathBuf> {
+fn opened_paths(grants: &Grants<'_>) -> Vec<PathBuf> {
     let plain = |scope: &String| scope.strip_suffix("/**").unwrap_or(scope).to_owned();
-    grants.extra.write.iter().map(|scope| absolute(&plain(scope), grants.run_env)).collect()
+    grants.extra.write.iter().map(|scope| absolute_path(&plain(scope), grants.run_env)).collect()
 }
 
 /// Paths that no grant makes writable, except for a `.git` in `opened`, of which only the names in
@@ -421,5 +433,5 @@ pub fn protect(
 
 /// Whether a folder is, or is inside, a path that no skill may write.
 pub fn is_protected(path: &Path, run_env: &RunEnvironment) -> bool {
-    protected_above(path, run_env, &[]).is_some()
+    protected_parent(path, run_env, &[]).is_some()
 }

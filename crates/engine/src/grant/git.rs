@@ -14,21 +14,21 @@ const MAX_BYTES: u64 = 1 << 20;
 /// Depth of includes that are followed, as many as git follows.
 const MAX_INCLUDES: usize = 10;
 /// Maximum number of paths that are taken from one repository.
-const MAX_PLACES: usize = 100;
+const MAX_PATHS: usize = 100;
 
 /// The paths that the configuration for a working folder names: that of its repository, and that of
 /// the user.
-pub(super) fn led_by_all(folder: &Path, home: &Path) -> Vec<PathBuf> {
-    let mut places = led_by_repository(folder, home);
-    for file in of_person(home) {
-        follow(&file, folder, home, &mut places, MAX_INCLUDES);
+pub(super) fn paths_from_all_git_configs(folder: &Path, home: &Path) -> Vec<PathBuf> {
+    let mut paths = paths_from_git_config(folder, home);
+    for file in user_config_files(home) {
+        follow_includes(&file, folder, home, &mut paths, MAX_INCLUDES);
     }
-    places
+    paths
 }
 
 /// The files in which git looks for the configuration of the user and of the system, including
 /// those that environment variables name.
-fn of_person(home: &Path) -> Vec<PathBuf> {
+fn user_config_files(home: &Path) -> Vec<PathBuf> {
     let named = |name: &str| env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
     let mut files =
         vec![home.join(".gitconfig"), home.join(".config/git/config"), "/etc/gitconfig".into()];
@@ -39,29 +39,29 @@ fn of_person(home: &Path) -> Vec<PathBuf> {
 
 /// The paths that the configuration of a repository names. `folder` contains the repository, or is
 /// a bare repository.
-pub fn led_by_repository(folder: &Path, home: &Path) -> Vec<PathBuf> {
-    let mut places = Vec::new();
-    for file in settings(folder) {
-        follow(&file, folder, home, &mut places, MAX_INCLUDES);
+pub fn paths_from_git_config(folder: &Path, home: &Path) -> Vec<PathBuf> {
+    let mut paths = Vec::new();
+    for file in config_files(folder) {
+        follow_includes(&file, folder, home, &mut paths, MAX_INCLUDES);
     }
-    places
+    paths
 }
 
-fn settings(folder: &Path) -> Vec<PathBuf> {
+fn config_files(folder: &Path) -> Vec<PathBuf> {
     let inner = folder.join(".git");
-    let git = match read(&inner) {
+    let git = match read_file(&inner) {
         // In a worktree, `.git` is a file with the path of the git folder.
         Some(text) => text.trim().strip_prefix("gitdir:").map(|path| folder.join(path.trim())),
         None => Some(if inner.is_dir() { inner } else { folder.to_owned() }),
     };
     let Some(git) = git else { return Vec::new() };
-    let common = read(&git.join("commondir")).map(|path| git.join(path.trim()));
+    let common = read_file(&git.join("commondir")).map(|path| git.join(path.trim()));
     vec![common.as_ref().unwrap_or(&git).join("config"), git.join("config.worktree")]
 }
 
-fn follow(file: &Path, folder: &Path, home: &Path, places: &mut Vec<PathBuf>, more: usize) {
-    let Some(text) = read(file) else { return };
-    for Setting { key, value } in parse(&text) {
+fn follow_includes(file: &Path, folder: &Path, home: &Path, paths: &mut Vec<PathBuf>, more: usize) {
+    let Some(text) = read_file(file) else { return };
+    for GitSetting { key, value } in parse_settings(&text) {
         let (base, is_settings) = match key.as_str() {
             "core.hookspath" => (folder, false),
             "include.path" | "includeif.path" => (file.parent().unwrap_or(folder), true),
@@ -71,18 +71,18 @@ fn follow(file: &Path, folder: &Path, home: &Path, places: &mut Vec<PathBuf>, mo
             Some(rest) => home.join(rest),
             None => base.join(&value),
         };
-        if places.len() >= MAX_PLACES {
+        if paths.len() >= MAX_PATHS {
             return;
         }
         if is_settings && more > 0 {
-            follow(&place, folder, home, places, more - 1);
+            follow_includes(&place, folder, home, paths, more - 1);
         }
-        places.push(real(&place));
+        paths.push(resolve_existing(&place));
     }
 }
 
 /// A path without symlinks, `.` and `..`; only without `.` and `..` if it does not exist.
-fn real(path: &Path) -> PathBuf {
+fn resolve_existing(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| {
         let mut plain = PathBuf::new();
         for part in path.components() {
@@ -98,7 +98,7 @@ fn real(path: &Path) -> PathBuf {
 
 /// The text of a regular file. Pipes are opened without blocking, because opening one would
 /// otherwise wait for a writer.
-fn read(path: &Path) -> Option<String> {
+fn read_file(path: &Path) -> Option<String> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(openat(CWD, path, flags, Mode::empty()).ok()?);
     if !file.metadata().ok()?.is_file() {
@@ -110,15 +110,15 @@ fn read(path: &Path) -> Option<String> {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Setting {
+struct GitSetting {
     /// `section.key`, in lower case, without the subsection.
     key: String,
     value: String,
 }
 
 /// Parses a configuration file as git does.
-fn parse(text: &str) -> Vec<Setting> {
-    let mut settings = Vec::new();
+fn parse_settings(text: &str) -> Vec<GitSetting> {
+    let mut config_files = Vec::new();
     let mut section = String::new();
     let mut rest = text.trim_start_matches('\u{feff}').chars().peekable();
     while let Some(first) = rest.next() {
@@ -137,22 +137,22 @@ fn parse(text: &str) -> Vec<Setting> {
                     String::new()
                 };
                 let key = format!("{section}.{}", key.to_ascii_lowercase());
-                settings.push(Setting { key, value });
+                config_files.push(GitSetting { key, value });
             }
             _ => {}
         }
     }
-    settings
+    config_files
 }
 
-type Rest<'a> = std::iter::Peekable<std::str::Chars<'a>>;
+type ConfigChars<'a> = std::iter::Peekable<std::str::Chars<'a>>;
 
-fn skip_line(rest: &mut Rest<'_>) {
+fn skip_line(rest: &mut ConfigChars<'_>) {
     while rest.next().is_some_and(|c| c != '\n') {}
 }
 
 /// Reads the first word of `section "part"]` or `section.part]`.
-fn read_section(rest: &mut Rest<'_>) -> String {
+fn read_section(rest: &mut ConfigChars<'_>) -> String {
     let mut name = String::new();
     let (mut is_quoted, mut is_over) = (false, false);
     while let Some(next) = rest.next() {
@@ -169,7 +169,7 @@ fn read_section(rest: &mut Rest<'_>) -> String {
     name
 }
 
-fn read_value(rest: &mut Rest<'_>) -> String {
+fn read_value(rest: &mut ConfigChars<'_>) -> String {
     let mut value = String::new();
     // Trailing spaces count only inside quotes.
     let mut kept = 0;
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     fn value(text: &str, wanted: &str) -> Option<String> {
-        parse(text).into_iter().find(|one| one.key == wanted).map(|one| one.value)
+        parse_settings(text).into_iter().find(|one| one.key == wanted).map(|one| one.value)
     }
 
     #[test]
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_found_over_included_files() {
+    fn paths_are_found_in_included_files() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         std::fs::create_dir_all(root.join(".git")).unwrap();
@@ -238,19 +238,19 @@ mod tests {
         std::fs::create_dir(root.join("team")).unwrap();
         std::fs::write(root.join("team/gitconfig"), "[core]\nhooksPath = ./a/../b\n").unwrap();
         let home = root.join("home");
-        let places = led_by_repository(&root, &home);
+        let paths = paths_from_git_config(&root, &home);
         for place in ["team/gitconfig", "b"] {
-            assert!(places.contains(&root.join(place)), "{place}: {places:?}");
+            assert!(paths.contains(&root.join(place)), "{place}: {paths:?}");
         }
         std::fs::create_dir(&home).unwrap();
         std::fs::write(home.join(".gitconfig"), "[core]\nhooksPath = .myhooks\n").unwrap();
-        assert!(led_by_all(&root, &home).contains(&root.join(".myhooks")));
+        assert!(paths_from_all_git_configs(&root, &home).contains(&root.join(".myhooks")));
         // A folder of work beside the first one.
         std::fs::create_dir_all(root.join("beside")).unwrap();
         std::fs::create_dir_all(root.join(".git/worktrees/beside")).unwrap();
         std::fs::write(root.join(".git/worktrees/beside/commondir"), "../..\n").unwrap();
         std::fs::write(root.join("beside/.git"), "gitdir: ../.git/worktrees/beside\n").unwrap();
-        let places = led_by_repository(&root.join("beside"), &home);
-        assert!(places.contains(&root.join("beside/b")), "{places:?}");
+        let paths = paths_from_git_config(&root.join("beside"), &home);
+        assert!(paths.contains(&root.join("beside/b")), "{paths:?}");
     }
 }

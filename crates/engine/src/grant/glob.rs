@@ -43,7 +43,7 @@ fn name_matches(pattern: &[u8], name: &[u8]) -> bool {
 
 /// The meaning of a scope of a file permission.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum PathShape {
     /// A file or a folder with everything in it.
     Tree(PathBuf),
     /// The files below a folder that match a pattern.
@@ -56,7 +56,7 @@ pub(super) enum Shape {
 }
 
 /// Classifies a path that may have wildcards. The path must be absolute and without `..`.
-pub(super) fn shape(path: &Path) -> Shape {
+pub(super) fn path_shape(path: &Path) -> PathShape {
     let names: Vec<String> = path
         .components()
         .filter(|part| matches!(part, Component::Normal(_)))
@@ -65,14 +65,14 @@ pub(super) fn shape(path: &Path) -> Shape {
     let wild = names.iter().position(|name| name.contains(['*', '?'])).unwrap_or(names.len());
     let base = names[..wild].iter().fold(PathBuf::from("/"), |path, name| path.join(name));
     match &names[wild..] {
-        [] => Shape::Tree(base),
-        [star] if star == "**" => Shape::Tree(base),
-        pattern => Shape::Pattern { base, pattern: pattern.to_vec() },
+        [] => PathShape::Tree(base),
+        [star] if star == "**" => PathShape::Tree(base),
+        pattern => PathShape::Pattern { base, pattern: pattern.to_vec() },
     }
 }
 
 /// The existing files below a folder that match a pattern; `None` if there are too many entries.
-pub(super) fn expand(base: &Path, pattern: &[String], most: usize) -> Option<Vec<PathBuf>> {
+pub(super) fn expand(base: &Path, pattern: &[String], max_paths: usize) -> Option<Vec<PathBuf>> {
     let pattern: Vec<&str> = pattern.iter().map(String::as_str).collect();
     let deep = pattern.contains(&"**");
     let mut found = Vec::new();
@@ -82,7 +82,7 @@ pub(super) fn expand(base: &Path, pattern: &[String], most: usize) -> Option<Vec
         let Ok(entries) = std::fs::read_dir(&folder) else { continue };
         for entry in entries.flatten() {
             looked_at += 1;
-            if looked_at > most * 16 || found.len() > most {
+            if looked_at > max_paths * 16 || found.len() > max_paths {
                 return None;
             }
             let (Ok(kind), Ok(name)) = (entry.file_type(), entry.file_name().into_string()) else {
@@ -128,9 +128,12 @@ mod tests {
 
     #[test]
     fn shapes() {
-        assert_eq!(shape(Path::new("/a/b/**")), Shape::Tree("/a/b".into()));
-        assert_eq!(shape(Path::new("/a/b")), Shape::Tree("/a/b".into()));
+        assert_eq!(path_shape(Path::new("/a/b/**")), PathShape::Tree("/a/b".into()));
+        assert_eq!(path_shape(Path::new("/a/b")), PathShape::Tree("/a/b".into()));
         let pattern = vec!["*.csv".to_owned()];
-        assert_eq!(shape(Path::new("/a/*.csv")), Shape::Pattern { base: "/a".into(), pattern });
+        assert_eq!(
+            path_shape(Path::new("/a/*.csv")),
+            PathShape::Pattern { base: "/a".into(), pattern }
+        );
     }
 }

@@ -7,7 +7,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use savoir_sandbox::{Closure, TRUSTED_PATH, Userland};
+use savoir_sandbox::{ProgramFiles, TRUSTED_PATH, Userland};
 use savoir_skill::{
     digest::hex,
     permission::{Domain, Level, Permission},
@@ -18,7 +18,7 @@ use thiserror::Error;
 use super::Refusal;
 use crate::{
     approval::{ExtraGrants, Program},
-    loaded_skill::HISTORY,
+    loaded_skill::HISTORY_FOLDERS,
 };
 
 /// Why a program cannot be run.
@@ -81,24 +81,24 @@ fn only_owner_writes(folder: &Path) -> bool {
 /// Finds a program: a bare name on the search path, an absolute path in a folder of the search
 /// path, any other path inside the skill's folder.
 pub fn resolve(name: &str, folder: Option<&Path>) -> Result<Program, ProgramError> {
-    let path = if name.starts_with('/') && !is_in(name, folder) {
-        of_the_system(name)?
+    let path = if name.starts_with('/') && !is_file_in(name, folder) {
+        find_system_program(name)?
     } else if name.contains('/') {
-        in_folder(name, folder)?
+        find_in_folder(name, folder)?
     } else {
-        on_path(name)?
+        find_on_path(name)?
     };
-    let sha256 = digest(&path)?;
+    let sha256 = file_digest(&path)?;
     Ok(Program { name: name.to_owned(), path, sha256 })
 }
 
 /// The program at a path.
-pub fn at(path: &Path) -> Result<Program, ProgramError> {
+pub fn program_at(path: &Path) -> Result<Program, ProgramError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(Program { name, path: path.to_owned(), sha256: digest(path)? })
+    Ok(Program { name, path: path.to_owned(), sha256: file_digest(path)? })
 }
 
-fn on_path(name: &str) -> Result<PathBuf, ProgramError> {
+fn find_on_path(name: &str) -> Result<PathBuf, ProgramError> {
     let mut refused = None;
     for folder in search_path() {
         let path = folder.join(name);
@@ -114,12 +114,12 @@ fn on_path(name: &str) -> Result<PathBuf, ProgramError> {
         .map_or_else(|| ProgramError::NotFound(name.to_owned()), ProgramError::NotExecutable))
 }
 
-fn is_in(name: &str, folder: Option<&Path>) -> bool {
+fn is_file_in(name: &str, folder: Option<&Path>) -> bool {
     folder.is_some_and(|folder| Path::new(name).starts_with(folder))
 }
 
 /// Checks an absolute path: its folder must be on the search path.
-fn of_the_system(name: &str) -> Result<PathBuf, ProgramError> {
+fn find_system_program(name: &str) -> Result<PathBuf, ProgramError> {
     let path = Path::new(name);
     let is_known = path.parent().is_some_and(|parent| search_path().iter().any(|it| it == parent));
     match fs::metadata(path) {
@@ -132,7 +132,7 @@ fn of_the_system(name: &str) -> Result<PathBuf, ProgramError> {
     }
 }
 
-fn in_folder(name: &str, folder: Option<&Path>) -> Result<PathBuf, ProgramError> {
+fn find_in_folder(name: &str, folder: Option<&Path>) -> Result<PathBuf, ProgramError> {
     let outside = || ProgramError::Outside(name.to_owned());
     let folder = folder.ok_or_else(outside)?;
     let path = folder.join(name);
@@ -140,7 +140,7 @@ fn in_folder(name: &str, folder: Option<&Path>) -> Result<PathBuf, ProgramError>
     if !real.starts_with(folder) {
         return Err(outside());
     }
-    if HISTORY.iter().any(|history| real.starts_with(folder.join(history))) {
+    if HISTORY_FOLDERS.iter().any(|history| real.starts_with(folder.join(history))) {
         return Err(ProgramError::History(name.to_owned()));
     }
     let metadata = fs::metadata(&real).map_err(|_| ProgramError::NotFound(name.to_owned()))?;
@@ -150,7 +150,7 @@ fn in_folder(name: &str, folder: Option<&Path>) -> Result<PathBuf, ProgramError>
     Ok(real)
 }
 
-fn digest(path: &Path) -> Result<String, ProgramError> {
+fn file_digest(path: &Path) -> Result<String, ProgramError> {
     let unreadable = |error: std::io::Error| ProgramError::Unreadable {
         path: path.to_owned(),
         reason: error.to_string(),
@@ -169,12 +169,12 @@ fn digest(path: &Path) -> Result<String, ProgramError> {
 
 /// Names of programs that `shell:execute` lists.
 pub fn granted_names(permissions: &[Permission]) -> Vec<String> {
-    let lists = lists(permissions).flat_map(|list| list.split(','));
+    let lists = lists_programs(permissions).flat_map(|list| list.split(','));
     lists.map(|name| name.trim().to_owned()).collect()
 }
 
 /// The scopes of the `shell:execute` permissions that list programs.
-fn lists(permissions: &[Permission]) -> impl Iterator<Item = &str> {
+fn lists_programs(permissions: &[Permission]) -> impl Iterator<Item = &str> {
     shell(permissions).filter_map(|permission| permission.scope.as_deref())
 }
 
@@ -189,28 +189,29 @@ fn shell(permissions: &[Permission]) -> impl Iterator<Item = &Permission> {
 /// list.
 pub(super) fn userland(permissions: &[Permission], runs_programs: bool) -> Userland {
     let is_any = || shell(permissions).next().is_some();
-    let is_listed = lists(permissions).next().is_some();
+    let is_listed = lists_programs(permissions).next().is_some();
     if !is_listed && (runs_programs || is_any()) { Userland::System } else { Userland::Listed }
 }
 
 /// Usual names of virtual environments; the empty one stands for the granted folder itself.
-const ENVIRONMENTS: [&str; 3] = ["", ".venv", "venv"];
+const ENVIRONMENT_FOLDERS: [&str; 3] = ["", ".venv", "venv"];
 
 /// Interpreters of virtual environments in granted folders, if they are not the system's. The files
 /// of the environment are visible with its folder, but useless without the interpreter.
-pub(super) fn of_environments(granted: &[PathBuf]) -> Vec<PathBuf> {
-    let folders = granted.iter().flat_map(|path| ENVIRONMENTS.map(|name| path.join(name)));
+pub(super) fn environment_programs(granted: &[PathBuf]) -> Vec<PathBuf> {
+    let folders = granted.iter().flat_map(|path| ENVIRONMENT_FOLDERS.map(|name| path.join(name)));
     let found = folders.filter(|folder| folder.join("pyvenv.cfg").is_file());
-    let mut programs: Vec<PathBuf> = found.filter_map(|folder| outside(&folder)).collect();
+    let mut programs: Vec<PathBuf> =
+        found.filter_map(|folder| outside_interpreter(&folder)).collect();
     programs.sort();
     programs.dedup();
     // A broken environment must not prevent a tool from starting.
-    programs.retain(|path| Closure::of(std::slice::from_ref(path)).is_ok());
+    programs.retain(|path| ProgramFiles::of(std::slice::from_ref(path)).is_ok());
     programs
 }
 
 /// The interpreter that an environment was created with; none if it is one of the system.
-fn outside(environment: &Path) -> Option<PathBuf> {
+fn outside_interpreter(environment: &Path) -> Option<PathBuf> {
     /// As many symlinks in a row as the kernel follows.
     const MAX_LINKS: usize = 40;
     let environment = environment.canonicalize().ok()?;
@@ -233,13 +234,13 @@ fn outside(environment: &Path) -> Option<PathBuf> {
 
 /// The files of the programs that are granted besides the tool's own. Programs that are not
 /// installed are skipped.
-pub(super) fn granted(
+pub(super) fn granted_programs(
     permissions: &[Permission],
     extra: &ExtraGrants,
 ) -> Result<Vec<PathBuf>, Refusal> {
     let mut paths = Vec::new();
     for name in granted_names(permissions).iter().chain(&extra.programs) {
-        match on_path(name) {
+        match find_on_path(name) {
             Ok(path) => paths.push(path),
             Err(ProgramError::NotFound(_)) => {}
             Err(error) => {

@@ -1,4 +1,4 @@
-//! [`ProtectedPaths`]: files that other programs execute or read as configuration.
+//! Defines [`ProtectedPaths`]: files that other programs execute or read as configuration.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -18,101 +18,102 @@ use crate::run_environment::RunEnvironment;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WritePolicy {
     /// Text that users often let an agent edit. A tool may write it after a question of its own; a
-    /// change by a command, which the user does not see, is put aside.
-    Asked,
+    /// change by a command, which the user does not see, is moved aside.
+    AskFirst,
     /// Programs run commands that the file names, or take their rights from it: no tool writes it.
-    Kept,
+    ReadOnly,
 }
 
 /// Names that are protected in every folder, besides those of [`PROTECTED_IN_PROJECT`] and the
 /// folders of agents. The part before a slash is the parent folder.
-const NAMES: [(&str, WritePolicy); 69] = [
+const PROTECTED_NAMES: [(&str, WritePolicy); 69] = [
     // Agents and editors run the servers, hooks and tasks that these name.
-    ("opencode.json", WritePolicy::Kept),
-    ("opencode.jsonc", WritePolicy::Kept),
-    ("crush.json", WritePolicy::Kept),
-    (".crush.json", WritePolicy::Kept),
-    (".aider.conf.yml", WritePolicy::Kept),
-    (".zed", WritePolicy::Kept),
-    (".devcontainer", WritePolicy::Kept),
-    (".devcontainer.json", WritePolicy::Kept),
-    (".vs", WritePolicy::Kept),
-    (".fleet", WritePolicy::Kept),
-    (".amp", WritePolicy::Kept),
-    (".copilot", WritePolicy::Kept),
-    (".claude-plugin", WritePolicy::Kept),
-    ("gemini-extension.json", WritePolicy::Kept),
-    (".exrc", WritePolicy::Kept),
-    (".gdbinit", WritePolicy::Kept),
-    (".helix", WritePolicy::Kept),
-    (".autoenv", WritePolicy::Kept),
-    (".cody", WritePolicy::Kept),
-    (".warp", WritePolicy::Kept),
-    (".nvimrc", WritePolicy::Kept),
-    (".nvim.lua", WritePolicy::Kept),
-    (".vimrc", WritePolicy::Kept),
-    (".dir-locals.el", WritePolicy::Kept),
-    (".dir-locals-2.el", WritePolicy::Kept),
+    ("opencode.json", WritePolicy::ReadOnly),
+    ("opencode.jsonc", WritePolicy::ReadOnly),
+    ("crush.json", WritePolicy::ReadOnly),
+    (".crush.json", WritePolicy::ReadOnly),
+    (".aider.conf.yml", WritePolicy::ReadOnly),
+    (".zed", WritePolicy::ReadOnly),
+    (".devcontainer", WritePolicy::ReadOnly),
+    (".devcontainer.json", WritePolicy::ReadOnly),
+    (".vs", WritePolicy::ReadOnly),
+    (".fleet", WritePolicy::ReadOnly),
+    (".amp", WritePolicy::ReadOnly),
+    (".copilot", WritePolicy::ReadOnly),
+    (".claude-plugin", WritePolicy::ReadOnly),
+    ("gemini-extension.json", WritePolicy::ReadOnly),
+    (".exrc", WritePolicy::ReadOnly),
+    (".gdbinit", WritePolicy::ReadOnly),
+    (".helix", WritePolicy::ReadOnly),
+    (".autoenv", WritePolicy::ReadOnly),
+    (".cody", WritePolicy::ReadOnly),
+    (".warp", WritePolicy::ReadOnly),
+    (".nvimrc", WritePolicy::ReadOnly),
+    (".nvim.lua", WritePolicy::ReadOnly),
+    (".vimrc", WritePolicy::ReadOnly),
+    (".dir-locals.el", WritePolicy::ReadOnly),
+    (".dir-locals-2.el", WritePolicy::ReadOnly),
     // Other version control systems and agents store hooks there.
-    (".hg", WritePolicy::Kept),
-    (".jj", WritePolicy::Kept),
-    (".amazonq", WritePolicy::Kept),
-    (".github/hooks", WritePolicy::Kept),
-    (".github/agents", WritePolicy::Kept),
+    (".hg", WritePolicy::ReadOnly),
+    (".jj", WritePolicy::ReadOnly),
+    (".amazonq", WritePolicy::ReadOnly),
+    (".github/hooks", WritePolicy::ReadOnly),
+    (".github/agents", WritePolicy::ReadOnly),
     // A shell plugin runs them when the user enters the folder.
-    ("mise.toml", WritePolicy::Kept),
-    (".mise.toml", WritePolicy::Kept),
-    ("mise.local.toml", WritePolicy::Kept),
-    (".mise.local.toml", WritePolicy::Kept),
-    (".mise", WritePolicy::Kept),
-    ("mise.dev.toml", WritePolicy::Kept),
-    (".rtx.toml", WritePolicy::Kept),
+    ("mise.toml", WritePolicy::ReadOnly),
+    (".mise.toml", WritePolicy::ReadOnly),
+    ("mise.local.toml", WritePolicy::ReadOnly),
+    (".mise.local.toml", WritePolicy::ReadOnly),
+    (".mise", WritePolicy::ReadOnly),
+    ("mise.dev.toml", WritePolicy::ReadOnly),
+    (".rtx.toml", WritePolicy::ReadOnly),
     // Hooks of git that projects store among their files.
-    (".husky", WritePolicy::Kept),
-    (".githooks", WritePolicy::Kept),
+    (".husky", WritePolicy::ReadOnly),
+    (".githooks", WritePolicy::ReadOnly),
     // Agents follow these rules without showing them to the user.
-    (".cursorrules", WritePolicy::Kept),
-    (".windsurfrules", WritePolicy::Kept),
-    (".clinerules", WritePolicy::Kept),
-    (".roorules", WritePolicy::Kept),
-    (".goosehints", WritePolicy::Kept),
+    (".cursorrules", WritePolicy::ReadOnly),
+    (".windsurfrules", WritePolicy::ReadOnly),
+    (".clinerules", WritePolicy::ReadOnly),
+    (".roorules", WritePolicy::ReadOnly),
+    (".goosehints", WritePolicy::ReadOnly),
     // Instructions and workflows are what a coding agent is asked to write.
-    ("AGENTS.md", WritePolicy::Asked),
-    ("AGENTS.override.md", WritePolicy::Asked),
-    ("CLAUDE.md", WritePolicy::Asked),
-    ("CLAUDE.local.md", WritePolicy::Asked),
-    ("GEMINI.md", WritePolicy::Asked),
-    ("QWEN.md", WritePolicy::Asked),
-    ("AGENT.md", WritePolicy::Asked),
-    ("CRUSH.md", WritePolicy::Asked),
-    ("WARP.md", WritePolicy::Asked),
-    (".rules", WritePolicy::Asked),
-    (".github/prompts", WritePolicy::Asked),
-    (".github/chatmodes", WritePolicy::Asked),
-    (".gitlab-ci.yml", WritePolicy::Asked),
-    (".circleci", WritePolicy::Asked),
-    (".pre-commit-config.yaml", WritePolicy::Asked),
-    ("lefthook.yml", WritePolicy::Asked),
-    ("lefthook.yaml", WritePolicy::Asked),
-    (".lefthook.yml", WritePolicy::Asked),
-    ("lefthook-local.yml", WritePolicy::Asked),
-    (".overcommit.yml", WritePolicy::Asked),
+    ("AGENTS.md", WritePolicy::AskFirst),
+    ("AGENTS.override.md", WritePolicy::AskFirst),
+    ("CLAUDE.md", WritePolicy::AskFirst),
+    ("CLAUDE.local.md", WritePolicy::AskFirst),
+    ("GEMINI.md", WritePolicy::AskFirst),
+    ("QWEN.md", WritePolicy::AskFirst),
+    ("AGENT.md", WritePolicy::AskFirst),
+    ("CRUSH.md", WritePolicy::AskFirst),
+    ("WARP.md", WritePolicy::AskFirst),
+    (".rules", WritePolicy::AskFirst),
+    (".github/prompts", WritePolicy::AskFirst),
+    (".github/chatmodes", WritePolicy::AskFirst),
+    (".gitlab-ci.yml", WritePolicy::AskFirst),
+    (".circleci", WritePolicy::AskFirst),
+    (".pre-commit-config.yaml", WritePolicy::AskFirst),
+    ("lefthook.yml", WritePolicy::AskFirst),
+    ("lefthook.yaml", WritePolicy::AskFirst),
+    (".lefthook.yml", WritePolicy::AskFirst),
+    ("lefthook-local.yml", WritePolicy::AskFirst),
+    (".overcommit.yml", WritePolicy::AskFirst),
     // `savoir.toml` names the registries that skills come from.
-    ("savoir.toml", WritePolicy::Asked),
-    (".github/workflows", WritePolicy::Asked),
-    (".github/actions", WritePolicy::Asked),
-    (".github/instructions", WritePolicy::Asked),
-    (".github/copilot-instructions.md", WritePolicy::Asked),
+    ("savoir.toml", WritePolicy::AskFirst),
+    (".github/workflows", WritePolicy::AskFirst),
+    (".github/actions", WritePolicy::AskFirst),
+    (".github/instructions", WritePolicy::AskFirst),
+    (".github/copilot-instructions.md", WritePolicy::AskFirst),
 ];
 
 /// Suffixes of protected names: an editor runs the tasks of such a file.
-const ENDS: [&str; 1] = [".code-workspace"];
+const PROTECTED_SUFFIXES: [&str; 1] = [".code-workspace"];
 
 /// Lists of commands that git runs when the user continues a rebase or a cherry-pick.
-const UNDER_WAY: [&str; 3] = [".git/rebase-merge", ".git/rebase-apply", ".git/sequencer"];
+const GIT_OPERATION_FOLDERS: [&str; 3] =
+    [".git/rebase-merge", ".git/rebase-apply", ".git/sequencer"];
 
 /// The entries by which git recognizes a folder as a repository, whose settings it then reads.
-pub const SIGNS_OF_GIT: [&str; 4] = ["HEAD", "commondir", "objects", "refs"];
+pub const GIT_MARKERS: [&str; 4] = ["HEAD", "commondir", "objects", "refs"];
 
 /// The set of protected paths of a run: names that are protected in every folder, and full paths.
 #[derive(Clone, Debug)]
@@ -126,14 +127,15 @@ pub struct ProtectedPaths {
     opened: Vec<PathBuf>,
     /// Folders in which a file that the user opened does not exist yet: the folders themselves are
     /// not protected, but their other entries are.
-    made_in: Vec<PathBuf>,
+    creatable_folders: Vec<PathBuf>,
 }
 
 impl ProtectedPaths {
     /// Collects the protected paths for a run in `run_env`.
     pub fn of(run_env: &RunEnvironment) -> Self {
-        let names: HashMap<String, WritePolicy> =
-            names().map(|(name, care)| (as_compared(name, care), care)).collect();
+        let names: HashMap<String, WritePolicy> = names()
+            .map(|(name, write_policy)| (comparison_key(name, write_policy), write_policy))
+            .collect();
         let mut places = protected_paths(run_env, &[]);
         let roots =
             || [Some(&run_env.directory), run_env.repository.as_ref()].into_iter().flatten();
@@ -143,21 +145,24 @@ impl ProtectedPaths {
                 // A user whose working directory is called `skills` does not mean the folder of an
                 // agent. `.github/skills` always belongs to an agent.
                 let is_hidden = folder.starts_with('.');
-                let is_agents =
+                let belongs_to_agent =
                     |place: &PathBuf| is_hidden || !run_env.directory.starts_with(place);
-                places.extend(found.filter(is_agents));
+                places.extend(found.filter(belongs_to_agent));
             }
         }
-        places.extend(roots().flat_map(|root| UNDER_WAY.map(|name| root.join(name))));
-        let (last_names, opened, made_in) = (HashSet::new(), Vec::new(), Vec::new());
-        let mut protected = Self { names, places: HashMap::new(), last_names, opened, made_in };
+        places.extend(roots().flat_map(|root| GIT_OPERATION_FOLDERS.map(|name| root.join(name))));
+        let (last_names, opened, creatable_folders) = (HashSet::new(), Vec::new(), Vec::new());
+        let mut protected =
+            Self { names, places: HashMap::new(), last_names, opened, creatable_folders };
         for place in places {
-            protected.insert(place, WritePolicy::Kept);
+            protected.insert(place, WritePolicy::ReadOnly);
         }
         for root in roots() {
-            let led = git::led_by_all(root, &run_env.home);
-            protected
-                .add(led.into_iter().map(|place| (place, WritePolicy::Kept)), &run_env.directory);
+            let git_paths = git::paths_from_all_git_configs(root, &run_env.home);
+            protected.add(
+                git_paths.into_iter().map(|place| (place, WritePolicy::ReadOnly)),
+                &run_env.directory,
+            );
         }
         protected
     }
@@ -165,13 +170,15 @@ impl ProtectedPaths {
     /// Removes the protection of paths that the user opened by name. Opening a whole project does
     /// not open the protected files in it.
     #[must_use]
-    pub fn opening(mut self, paths: Vec<PathBuf>) -> Self {
-        let is_obeyed = |path: &PathBuf| path.ancestors().any(|above| self.care(above).is_some());
-        self.opened = paths.into_iter().filter(is_obeyed).collect();
+    pub fn with_opened(mut self, paths: Vec<PathBuf>) -> Self {
+        let is_protected =
+            |path: &PathBuf| path.ancestors().any(|above| self.write_policy(above).is_some());
+        self.opened = paths.into_iter().filter(is_protected).collect();
         let missing = self.opened.iter().filter(|path| path.symlink_metadata().is_err());
         let folders = missing.filter_map(|path| path.ancestors().skip(1).find(|at| at.is_dir()));
-        let kept = folders.filter(|folder| self.care(folder) == Some(WritePolicy::Kept));
-        self.made_in = kept.map(Path::to_owned).collect();
+        let read_only =
+            folders.filter(|folder| self.write_policy(folder) == Some(WritePolicy::ReadOnly));
+        self.creatable_folders = read_only.map(Path::to_owned).collect();
         self
     }
 
@@ -183,30 +190,30 @@ impl ProtectedPaths {
     ) -> bool {
         let is_below = |place: &Path| place.starts_with(below) && place != below;
         let mut is_new = false;
-        for (place, care) in places.into_iter().filter(|(place, _)| is_below(place)) {
-            if self.care(&place) < Some(care) {
-                self.insert(place, care);
+        for (place, write_policy) in places.into_iter().filter(|(place, _)| is_below(place)) {
+            if self.write_policy(&place) < Some(write_policy) {
+                self.insert(place, write_policy);
                 is_new = true;
             }
         }
         is_new
     }
 
-    fn insert(&mut self, place: PathBuf, care: WritePolicy) {
+    fn insert(&mut self, place: PathBuf, write_policy: WritePolicy) {
         self.last_names.extend(place.file_name().map(OsStr::to_owned));
-        self.places.insert(place, care);
+        self.places.insert(place, write_policy);
     }
 
     /// The write policy of a path; none if it is not protected itself.
-    pub fn care(&self, path: &Path) -> Option<WritePolicy> {
+    pub fn write_policy(&self, path: &Path) -> Option<WritePolicy> {
         let is_opened = self.opened.iter().any(|opened| path.starts_with(opened));
-        if is_opened || self.made_in.iter().any(|folder| folder == path) {
+        if is_opened || self.creatable_folders.iter().any(|folder| folder == path) {
             return None;
         }
         let last = path.file_name();
-        let is_placed = last.is_none_or(|name| self.last_names.contains(name));
-        let placed = if is_placed { self.places.get(path).copied() } else { None };
-        let Some(name) = last.map(OsStr::to_string_lossy) else { return placed };
+        let may_be_listed = last.is_none_or(|name| self.last_names.contains(name));
+        let by_path = if may_be_listed { self.places.get(path).copied() } else { None };
+        let Some(name) = last.map(OsStr::to_string_lossy) else { return by_path };
         let name = &*name;
         let folder = path.parent().and_then(Path::file_name).and_then(OsStr::to_str);
         let pair = folder.filter(|folder| folder.eq_ignore_ascii_case(".github"));
@@ -216,40 +223,49 @@ impl ProtectedPaths {
             // Some file systems ignore case.
             exact.or_else(|| self.names.get(&name.to_ascii_lowercase()).copied())
         };
-        let small = name.to_ascii_lowercase();
-        let by_end = ENDS.iter().any(|end| small.ends_with(end)).then_some(WritePolicy::Kept);
-        placed.max(known(name)).max(pair.as_deref().and_then(known)).max(by_end)
+        let lower_case = name.to_ascii_lowercase();
+        let by_end = PROTECTED_SUFFIXES
+            .iter()
+            .any(|end| lower_case.ends_with(end))
+            .then_some(WritePolicy::ReadOnly);
+        by_path.max(known(name)).max(pair.as_deref().and_then(known)).max(by_end)
     }
 
     /// For a path that is a symlink, returns the protected places below it: the rest of each path
     /// after the link, and its policy.
-    pub fn beyond(&self, path: &Path) -> impl Iterator<Item = (&Path, WritePolicy)> {
-        let beyond = self.places.iter().map(move |(place, care)| (place.strip_prefix(path), *care));
-        beyond
-            .filter_map(|(rest, care)| Some((rest.ok()?, care)))
+    pub fn protected_below(&self, path: &Path) -> impl Iterator<Item = (&Path, WritePolicy)> {
+        let protected_below = self
+            .places
+            .iter()
+            .map(move |(place, write_policy)| (place.strip_prefix(path), *write_policy));
+        protected_below
+            .filter_map(|(rest, write_policy)| Some((rest.ok()?, write_policy)))
             .filter(|(rest, _)| !rest.as_os_str().is_empty())
     }
 
     /// The strictest write policy of a path and of the folders between it and `root`.
     pub fn strictest(&self, path: &Path, root: &Path) -> Option<WritePolicy> {
-        path.ancestors().take_while(|part| *part != root).filter_map(|part| self.care(part)).max()
+        path.ancestors()
+            .take_while(|part| *part != root)
+            .filter_map(|part| self.write_policy(part))
+            .max()
     }
 }
 
-/// Most names are compared in lower case. `Asked` names are not, where the file system is
+/// Most names are compared in lower case. `AskFirst` names are not, where the file system is
 /// case-sensitive: a page `docs/agents.md` does not contain instructions for agents.
-fn as_compared(name: &str, care: WritePolicy) -> String {
-    match care {
-        WritePolicy::Asked if cfg!(target_os = "linux") => name.to_owned(),
+fn comparison_key(name: &str, write_policy: WritePolicy) -> String {
+    match write_policy {
+        WritePolicy::AskFirst if cfg!(target_os = "linux") => name.to_owned(),
         _ => name.to_ascii_lowercase(),
     }
 }
 
 /// The names that are protected in every folder.
 pub(super) fn names() -> impl Iterator<Item = (&'static str, WritePolicy)> {
-    let kept = PROTECTED_IN_PROJECT.iter().map(|name| (*name, WritePolicy::Kept));
+    let read_only = PROTECTED_IN_PROJECT.iter().map(|name| (*name, WritePolicy::ReadOnly));
     let agents = Agent::ALL.iter().flat_map(project_folders).filter_map(agent_name);
-    kept.chain(NAMES).chain(agents.map(|name| (name, WritePolicy::Kept)))
+    read_only.chain(PROTECTED_NAMES).chain(agents.map(|name| (name, WritePolicy::ReadOnly)))
 }
 
 /// The first component of an agent's folder, if the agent alone uses it: `.github` has more than
@@ -267,7 +283,7 @@ fn project_folders(agent: &Agent) -> impl Iterator<Item = &'static str> {
     agent.project.iter().copied().chain(others)
 }
 
-/// Whether git takes a folder for a repository, if `has` tells which of the [signs](SIGNS_OF_GIT)
+/// Whether git takes a folder for a repository, if `has` says which of the [markers](GIT_MARKERS)
 /// exist.
 pub fn is_repository(has: impl Fn(&str) -> bool) -> bool {
     has("HEAD") && (has("commondir") || (has("objects") && has("refs")))
@@ -278,12 +294,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_count_everywhere_and_folders_where_agents_look() {
+    fn names_are_protected_everywhere_and_agent_folders_in_projects() {
         let mut run_env = RunEnvironment::at(Path::new("/w/sub"), Path::new("/h"));
         run_env.repository = Some("/w".into());
         let protected = ProtectedPaths::of(&run_env);
         let covers = |path: &str| {
-            protected.strictest(Path::new(path), Path::new("/w")) == Some(WritePolicy::Kept)
+            protected.strictest(Path::new(path), Path::new("/w")) == Some(WritePolicy::ReadOnly)
         };
         for path in [
             "/w/.git",
@@ -317,7 +333,7 @@ mod tests {
         ] {
             assert_eq!(
                 protected.strictest(Path::new(path), Path::new("/w")),
-                Some(WritePolicy::Kept),
+                Some(WritePolicy::ReadOnly),
                 "{path}"
             );
         }
@@ -326,7 +342,7 @@ mod tests {
         {
             assert_eq!(
                 protected.strictest(Path::new(path), Path::new("/w")),
-                Some(WritePolicy::Asked),
+                Some(WritePolicy::AskFirst),
                 "{path}"
             );
         }
@@ -337,14 +353,14 @@ mod tests {
         }
         let run_env = RunEnvironment { directory: "/w/skills/a".into(), ..run_env };
         let inside = ProtectedPaths::of(&run_env);
-        let care = |path: &str| inside.strictest(Path::new(path), Path::new("/w"));
-        assert_eq!(care("/w/skills/report.md"), None, "the user works there");
-        assert_eq!(care("/w/skills/.claude/skills/x"), Some(WritePolicy::Kept));
+        let write_policy = |path: &str| inside.strictest(Path::new(path), Path::new("/w"));
+        assert_eq!(write_policy("/w/skills/report.md"), None, "the user works there");
+        assert_eq!(write_policy("/w/skills/.claude/skills/x"), Some(WritePolicy::ReadOnly));
         let run_env = RunEnvironment { directory: "/w/.github/skills".into(), ..run_env };
         let path = Path::new("/w/.github/skills/x");
         assert_eq!(
             ProtectedPaths::of(&run_env).strictest(path, Path::new("/w")),
-            Some(WritePolicy::Kept)
+            Some(WritePolicy::ReadOnly)
         );
         // Where the work happens is the person's choice.
         assert_eq!(
@@ -354,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repository_has_a_head_and_something_behind_it() {
+    fn repository_needs_head_and_objects_or_commondir() {
         let is = |there: &[&str]| is_repository(|name| there.contains(&name));
         assert!(is(&["HEAD", "objects", "refs"]) && is(&["HEAD", "commondir"]));
         assert!(!is(&["HEAD", "objects"]) && !is(&["objects", "refs", "commondir"]) && !is(&[]));

@@ -10,7 +10,7 @@ use super::{Grants, Refusal, glob};
 
 /// Names that are always passed on, if they are set. Locale names are listed one by one, because a
 /// secret might be called `LC_TOKEN`.
-const ALWAYS: [&str; 19] = [
+const ALWAYS_PASSED: [&str; 19] = [
     "LANG",
     "TERM",
     "TZ",
@@ -33,10 +33,10 @@ const ALWAYS: [&str; 19] = [
 ];
 
 /// The `PATH` inside the sandbox, where only granted programs exist in these folders.
-const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
+const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
 
 /// Names that make loaders, interpreters, git or the proxy execute or trust something else.
-const NEVER: [&str; 16] = [
+const NEVER_PASSED: [&str; 16] = [
     "LD_*",
     "DYLD_*",
     "PYTHON*",
@@ -72,7 +72,7 @@ const SECRET_WORDS: [&str; 11] = [
 
 /// How a program sees a secret.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Secrets {
+pub(super) enum SecretForm {
     /// As a placeholder, which the proxy replaces by the value.
     Masked,
     /// As the value, which cannot leave because the run has no network.
@@ -82,7 +82,7 @@ pub(super) enum Secrets {
 pub(super) fn build(
     grants: &Grants<'_>,
     added: &[PathBuf],
-    secrets: Secrets,
+    secrets: SecretForm,
 ) -> Result<BTreeMap<String, Variable>, Refusal> {
     let mut variables = BTreeMap::new();
     variables.insert("PATH".to_owned(), Variable::Plain(search_path(grants, added)));
@@ -91,11 +91,11 @@ pub(super) fn build(
         Variable::Plain(grants.private_home().to_string_lossy().into_owned()),
     );
     let parent = &grants.run_env.variables;
-    for (name, value) in parent.iter().filter(|(name, _)| ALWAYS.contains(&name.as_str())) {
+    for (name, value) in parent.iter().filter(|(name, _)| ALWAYS_PASSED.contains(&name.as_str())) {
         variables.insert(name.clone(), Variable::Plain(value.clone()));
     }
-    for (pattern, permission) in wanted(grants) {
-        if let Some(forbidden) = NEVER.iter().find(|never| is_match(never, &pattern)) {
+    for (pattern, permission) in requested_names(grants) {
+        if let Some(forbidden) = NEVER_PASSED.iter().find(|never| is_match(never, &pattern)) {
             return Err(Refusal::new(
                 &permission,
                 format!("variables such as {forbidden} change what programs do"),
@@ -103,10 +103,10 @@ pub(super) fn build(
             ));
         }
         for (name, value) in parent.iter().filter(|(name, _)| is_match(&pattern, name)) {
-            if is_never(name) {
+            if is_never_passed(name) {
                 continue;
             }
-            let variable = if secrets == Secrets::Masked && is_secret(name) {
+            let variable = if secrets == SecretForm::Masked && is_secret(name) {
                 Variable::Masked(Secret::new(value))
             } else {
                 Variable::Plain(value.clone())
@@ -121,8 +121,8 @@ pub(super) fn build(
                 Refusal::new(&permission, error.to_string(), hint)
             })?;
             let variable = match secrets {
-                Secrets::Masked => Variable::Masked(Secret::new(&value)),
-                Secrets::Plain => Variable::Plain(value),
+                SecretForm::Masked => Variable::Masked(Secret::new(&value)),
+                SecretForm::Plain => Variable::Plain(value),
             };
             variables.insert(pattern, variable);
         }
@@ -132,7 +132,7 @@ pub(super) fn build(
 
 /// Patterns of the names that the skill requests, each with the permission or the name for
 /// messages.
-fn wanted(grants: &Grants<'_>) -> Vec<(String, String)> {
+fn requested_names(grants: &Grants<'_>) -> Vec<(String, String)> {
     let declared = grants
         .permissions
         .iter()
@@ -149,12 +149,12 @@ pub fn is_variable_name(name: &str) -> bool {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let is_own = matches!(name, "PATH" | "HOME");
     let starts_well = name.starts_with(|c: char| is_word(c) && !c.is_ascii_digit());
-    starts_well && name.chars().all(is_word) && !is_own && !is_never(name)
+    starts_well && name.chars().all(is_word) && !is_own && !is_never_passed(name)
 }
 
 /// Whether no run gets a variable of this name.
-pub(crate) fn is_never(name: &str) -> bool {
-    NEVER.iter().any(|never| is_match(never, name))
+pub(crate) fn is_never_passed(name: &str) -> bool {
+    NEVER_PASSED.iter().any(|never| is_match(never, name))
 }
 
 fn is_match(pattern: &str, name: &str) -> bool {
@@ -171,7 +171,7 @@ pub(crate) fn is_secret(name: &str) -> bool {
 
 /// Secret values that a program sees, and that are masked in its output or in records.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Visible {
+pub(crate) struct VisibleSecrets {
     /// Values that are masked in the output.
     pub(crate) in_output: Vec<String>,
     /// Values that are masked in records and errors.
@@ -180,8 +180,8 @@ pub(crate) struct Visible {
 
 /// Collects the secrets that a program sees as plain values. A variable of the environment that the
 /// user grants with `--allow-env` may be printed, because the user chose to show it.
-pub(crate) fn visible_secrets(grants: &Grants<'_>, policy: &Policy) -> Visible {
-    let mut visible = Visible::default();
+pub(crate) fn visible_secrets(grants: &Grants<'_>, policy: &Policy) -> VisibleSecrets {
+    let mut visible = VisibleSecrets::default();
     for (name, variable) in &policy.environment {
         let Variable::Plain(value) = variable else { continue };
         let is_stored = grants.run_env.secret(name, grants.skill).is_some();
@@ -199,7 +199,7 @@ pub(crate) fn visible_secrets(grants: &Grants<'_>, policy: &Policy) -> Visible {
 /// The value of `PATH`. Folders of granted programs outside the usual ones come last; only the
 /// granted programs exist in these folders.
 fn search_path(grants: &Grants<'_>, added: &[PathBuf]) -> String {
-    let mut path = PATH.to_owned();
+    let mut path = DEFAULT_PATH.to_owned();
     let programs = grants.programs.iter().chain(added);
     for folder in programs.filter_map(|program| program.parent()) {
         let is_own = grants.folder.is_some_and(|own| folder.starts_with(own));
@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_told_by_their_names() {
+    fn secrets_are_recognized_by_name() {
         for name in ["BRAVE_API_KEY", "GITHUB_TOKEN", "db_password", "OAUTH_CODE", "AUTHORIZATION"]
         {
             assert!(is_secret(name), "{name}");
@@ -228,12 +228,12 @@ mod tests {
     }
 
     #[test]
-    fn dangerous_names_are_told_by_patterns() {
+    fn dangerous_names_are_matched_by_patterns() {
         for name in ["LD_PRELOAD", "PYTHONPATH", "HTTPS_PROXY", "GIT_SSH_COMMAND", "ENV"] {
-            assert!(is_never(name), "{name}");
+            assert!(is_never_passed(name), "{name}");
         }
         for name in ["ENVIRONMENT", "BUILD_ENV", "GITHUB_TOKEN"] {
-            assert!(!is_never(name), "{name}");
+            assert!(!is_never_passed(name), "{name}");
         }
     }
 }

@@ -6,24 +6,24 @@ use savoir_package::{Tree, is_note};
 use savoir_skill::digest::hex;
 use sha2::{Digest as _, Sha256};
 
-use super::{HISTORY, LoadSkillError};
+use super::{HISTORY_FOLDERS, LoadSkillError};
 use crate::limits;
 
-/// Digits that tell two versions of a file apart.
-const DIGITS: usize = 16;
+/// Number of digest digits that distinguish two versions of a file.
+const FILE_DIGEST_DIGITS: usize = 16;
 
-/// What everything that a run can see must be.
+/// The content that the files of a skill must have.
 #[derive(Debug)]
-pub(super) struct Held<'a> {
+pub(super) struct ExpectedContent<'a> {
     /// SKILL.md.
     pub(super) file: &'a Path,
-    /// As it was read.
+    /// The text of SKILL.md when it was parsed.
     pub(super) text: &'a [u8],
-    /// The files that signatures are about, if there are any.
+    /// The files that signatures cover, if the skill is signed.
     pub(super) signed: Option<&'a Tree>,
 }
 
-/// What a run can see.
+/// The files of a skill that a run can see.
 #[derive(Debug)]
 pub(super) struct Content {
     /// SHA-256 over all of it.
@@ -34,21 +34,21 @@ pub(super) struct Content {
     pub(super) uncovered: Vec<String>,
 }
 
-/// Reads all of it, and holds it to what was read before. One byte that differs is an error:
-/// somebody is at work there.
-pub(super) fn read(root: &Path, held: &Held<'_>) -> Result<Content, LoadSkillError> {
-    let mut walk = Walk::new(root, Some(held));
+/// Reads all files and compares them with the expected content. Any difference is an error, because
+/// the files changed during loading.
+pub(super) fn read(root: &Path, expected: &ExpectedContent<'_>) -> Result<Content, LoadSkillError> {
+    let mut walk = ContentWalk::new(root, Some(expected));
     walk.all()?;
-    let signed = held.signed.map_or(0, |tree| tree.files().len());
+    let signed = expected.signed.map_or(0, |tree| tree.files().len());
     let changed = |path: &Path| Err(LoadSkillError::Changed { path: path.to_owned() });
-    if !walk.met_skill {
-        return changed(held.file);
+    if !walk.found_skill_file {
+        return changed(expected.file);
     }
     if walk.covered != signed {
         return changed(root);
     }
-    let Walk { sha256, uncovered, mut digests, .. } = walk;
-    if digests.len() > limits::NAMED_FILES {
+    let ContentWalk { sha256, uncovered, mut digests, .. } = walk;
+    if digests.len() > limits::MAX_NAMED_FILES {
         digests.clear();
     }
     Ok(Content { digest: hex(&sha256.finalize()), files: digests, uncovered })
@@ -57,33 +57,33 @@ pub(super) fn read(root: &Path, held: &Held<'_>) -> Result<Content, LoadSkillErr
 /// SHA-256 over paths, kinds and contents of everything that a run can see, whether `check` looks
 /// at it or not. Only the history of version control is left out, which a run does not see.
 pub(super) fn digest(root: &Path) -> Result<String, LoadSkillError> {
-    let mut walk = Walk::new(root, None);
+    let mut walk = ContentWalk::new(root, None);
     walk.all()?;
     Ok(hex(&walk.sha256.finalize()))
 }
 
-struct Walk<'a> {
+struct ContentWalk<'a> {
     sha256: Sha256,
     root: &'a Path,
     files: usize,
     bytes: u64,
-    held: Option<&'a Held<'a>>,
-    met_skill: bool,
-    /// How many of the files that signatures are about were met.
+    expected: Option<&'a ExpectedContent<'a>>,
+    found_skill_file: bool,
+    /// The number of signed files that were found.
     covered: usize,
     uncovered: Vec<String>,
     digests: BTreeMap<String, String>,
 }
 
-impl<'a> Walk<'a> {
-    fn new(root: &'a Path, held: Option<&'a Held<'a>>) -> Self {
+impl<'a> ContentWalk<'a> {
+    fn new(root: &'a Path, expected: Option<&'a ExpectedContent<'a>>) -> Self {
         Self {
             sha256: Sha256::new(),
             root,
             files: 0,
             bytes: 0,
-            held,
-            met_skill: false,
+            expected,
+            found_skill_file: false,
             covered: 0,
             uncovered: Vec::new(),
             digests: BTreeMap::new(),
@@ -96,8 +96,10 @@ impl<'a> Walk<'a> {
     }
 
     fn folder(&mut self, folder: &Path, prefix: &[u8], depth: usize) -> Result<(), LoadSkillError> {
-        if depth > limits::SKILL_DEPTH {
-            return Err(self.too_large(format!("{} folders in one another", limits::SKILL_DEPTH)));
+        if depth > limits::MAX_SKILL_DEPTH {
+            return Err(
+                self.too_large(format!("{} folders in one another", limits::MAX_SKILL_DEPTH))
+            );
         }
         let unreadable = |source| LoadSkillError::Unreadable { path: folder.to_owned(), source };
         let entries = fs::read_dir(folder).map_err(unreadable)?;
@@ -108,13 +110,13 @@ impl<'a> Walk<'a> {
             let kind = entry.file_type().map_err(unreadable)?;
             let relative = [prefix, name.as_encoded_bytes()].concat();
             if kind.is_dir() {
-                if depth == 0 && HISTORY.iter().any(|history| name == *history) {
+                if depth == 0 && HISTORY_FOLDERS.iter().any(|history| name == *history) {
                     continue;
                 }
                 self.folder(&path, &[&relative, b"/".as_slice()].concat(), depth + 1)?;
             } else if kind.is_symlink() {
                 let target = fs::read_link(&path).map_err(unreadable)?;
-                self.hold_link(&path, &relative);
+                self.check_link(&path, &relative);
                 self.add("link", &relative, target.as_os_str().as_encoded_bytes())?;
             } else if kind.is_file() {
                 self.file(&path, &relative)?;
@@ -128,45 +130,45 @@ impl<'a> Walk<'a> {
     fn file(&mut self, path: &Path, relative: &[u8]) -> Result<(), LoadSkillError> {
         let unreadable = |source| LoadSkillError::Unreadable { path: path.to_owned(), source };
         let metadata = fs::metadata(path).map_err(unreadable)?;
-        if self.bytes + metadata.len() > limits::SKILL_BYTES {
-            return Err(self.too_large(format!("{} MiB", limits::SKILL_BYTES >> 20)));
+        if self.bytes + metadata.len() > limits::MAX_SKILL_BYTES {
+            return Err(self.too_large(format!("{} MiB", limits::MAX_SKILL_BYTES >> 20)));
         }
         let bytes = fs::read(path).map_err(unreadable)?;
         let kind = if metadata.permissions().mode() & 0o111 == 0 { "file" } else { "program" };
-        self.hold_file(path, relative, &bytes, kind)?;
+        self.check_file(path, relative, &bytes, kind)?;
         self.add(kind, relative, &bytes)
     }
 
     /// A file is what was read before, if it was.
-    fn hold_file(
+    fn check_file(
         &mut self,
         path: &Path,
         relative: &[u8],
         bytes: &[u8],
         kind: &str,
     ) -> Result<(), LoadSkillError> {
-        let Some(held) = self.held else { return Ok(()) };
+        let Some(expected) = self.expected else { return Ok(()) };
         let changed = || Err(LoadSkillError::Changed { path: path.to_owned() });
-        if path == held.file {
-            if bytes != held.text {
+        if path == expected.file {
+            if bytes != expected.text {
                 return changed();
             }
-            self.met_skill = true;
+            self.found_skill_file = true;
         }
-        let Some(tree) = held.signed else { return Ok(()) };
+        let Some(tree) = expected.signed else { return Ok(()) };
         let named = std::str::from_utf8(relative).ok();
         match named.and_then(|path| tree.get(path)) {
             Some(file) if file.bytes == bytes => self.covered += 1,
             Some(_) => return changed(),
             None if kind == "file" && named.is_some_and(is_note) => {}
-            None => self.leave_out(relative),
+            None => self.add_uncovered(relative),
         }
         Ok(())
     }
 
     /// A link is signed as the file that it leads to, which therefore has to be signed itself.
-    fn hold_link(&mut self, path: &Path, relative: &[u8]) {
-        let Some(tree) = self.held.and_then(|held| held.signed) else { return };
+    fn check_link(&mut self, path: &Path, relative: &[u8]) {
+        let Some(tree) = self.expected.and_then(|expected| expected.signed) else { return };
         let file = std::str::from_utf8(relative).ok().and_then(|path| tree.get(path));
         let target = path.canonicalize().ok();
         let inside = target.as_deref().and_then(|target| target.strip_prefix(self.root).ok());
@@ -174,25 +176,26 @@ impl<'a> Walk<'a> {
         self.covered += usize::from(file.is_some());
         let is_same = file.zip(target).is_some_and(|(file, target)| file.bytes == target.bytes);
         if !is_same {
-            self.leave_out(relative);
+            self.add_uncovered(relative);
         }
     }
 
-    fn leave_out(&mut self, relative: &[u8]) {
+    fn add_uncovered(&mut self, relative: &[u8]) {
         self.uncovered.push(String::from_utf8_lossy(relative).into_owned());
     }
 
     fn add(&mut self, kind: &str, path: &[u8], bytes: &[u8]) -> Result<(), LoadSkillError> {
         self.files += 1;
         self.bytes += bytes.len() as u64;
-        if self.files > limits::SKILL_FILES {
-            return Err(self.too_large(format!("{} files", limits::SKILL_FILES)));
+        if self.files > limits::MAX_SKILL_FILES {
+            return Err(self.too_large(format!("{} files", limits::MAX_SKILL_FILES)));
         }
-        if self.held.is_some() && self.digests.len() <= limits::NAMED_FILES {
+        if self.expected.is_some() && self.digests.len() <= limits::MAX_NAMED_FILES {
             let digest = hex(&Sha256::digest([kind.as_bytes(), b" ", bytes].concat()));
             let name =
                 if path.is_empty() { "SKILL.md".into() } else { String::from_utf8_lossy(path) };
-            self.digests.insert(name.into_owned(), digest.chars().take(DIGITS).collect());
+            self.digests
+                .insert(name.into_owned(), digest.chars().take(FILE_DIGEST_DIGITS).collect());
         }
         // Lengths before contents, so that no file can look like two.
         let head = format!("{kind} {} {} ", path.len(), bytes.len());
@@ -212,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_byte_and_name_counts() {
+    fn every_byte_and_name_changes_the_digest() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
         fs::write(root.join("SKILL.md"), "text").unwrap();

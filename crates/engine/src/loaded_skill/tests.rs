@@ -101,7 +101,7 @@ fn verified() -> Place {
 }
 
 #[test]
-fn the_lower_of_claim_and_signature() {
+fn tier_is_the_lower_of_claim_and_signature() {
     for (claim, as_publisher, as_vendor) in [
         ("experimental", Experimental, Experimental),
         ("community", Community, Community),
@@ -123,9 +123,9 @@ fn the_lower_of_claim_and_signature() {
 }
 
 #[test]
-fn who_signed_is_told_in_our_words() {
+fn signer_phrase_uses_no_text_of_the_key() {
     let place = Place::new("verified");
-    let signed = || place.loaded_skill().unwrap().vouching.signed();
+    let signed = || place.loaded_skill().unwrap().signers.signed();
     let id = place.key.key_id();
     assert_eq!(signed(), None);
     place.sign("1.0.0");
@@ -137,7 +137,7 @@ fn who_signed_is_told_in_our_words() {
 }
 
 #[test]
-fn what_is_not_what_was_signed_does_not_run() {
+fn changed_signed_files_are_refused() {
     let place = verified();
     let tools = fs::read_to_string(place.folder().join("tools.py")).unwrap();
     place.write("tools.py", "def greet() -> dict:\n    return {'evil': 1}\n");
@@ -161,7 +161,7 @@ fn what_is_not_what_was_signed_does_not_run() {
 }
 
 #[test]
-fn a_signature_is_for_one_version_and_one_key() {
+fn signature_is_valid_for_one_version_and_key() {
     let place = verified();
     place.write("SKILL.md", &text("1.0.1", "verified"));
     place.fails("signature_skill_version", Fault::Refused);
@@ -176,7 +176,7 @@ fn a_signature_is_for_one_version_and_one_key() {
 }
 
 #[test]
-fn what_a_run_sees_and_nobody_signed_makes_it_experimental() {
+fn unsigned_files_make_a_skill_experimental() {
     for path in [
         "node_modules/x/index.js",
         "__pycache__/tools.cpython-312.pyc",
@@ -190,8 +190,8 @@ fn what_a_run_sees_and_nobody_signed_makes_it_experimental() {
         place.write(path, "x");
         let loaded_skill = place.loaded_skill().unwrap();
         assert_eq!(loaded_skill.tier, Experimental, "{path}");
-        assert_eq!(loaded_skill.vouching.uncovered, [path]);
-        assert_eq!(loaded_skill.vouching.attestation.tier, Verified, "{path}");
+        assert_eq!(loaded_skill.signers.uncovered, [path]);
+        assert_eq!(loaded_skill.signers.attestation.tier, Verified, "{path}");
     }
     // Notes, and what a run does not see.
     let place = verified();
@@ -205,7 +205,7 @@ fn what_a_run_sees_and_nobody_signed_makes_it_experimental() {
 }
 
 #[test]
-fn a_link_is_signed_with_what_it_leads_to() {
+fn signature_covers_link_targets() {
     let place = Place::new("verified");
     place.trust(Role::Amd, None);
     symlink("tools.py", place.folder().join("again.py")).unwrap();
@@ -224,7 +224,7 @@ fn a_link_is_signed_with_what_it_leads_to() {
 }
 
 #[test]
-fn what_was_read_is_what_is_there() {
+fn file_changed_during_loading_is_an_error() {
     let place = verified();
     let reading = place.reading();
     place.write(
@@ -241,7 +241,7 @@ fn what_was_read_is_what_is_there() {
 }
 
 #[test]
-fn what_changes_after_the_answer_does_not_run() {
+fn change_after_approval_is_refused() {
     let place = verified();
     let loaded_skill = place.loaded_skill().unwrap();
     assert_eq!(loaded_skill.refuse_changed(), Ok(()));
@@ -263,7 +263,7 @@ fn what_changes_after_the_answer_does_not_run() {
 }
 
 #[test]
-fn a_skill_is_not_in_its_history() {
+fn skill_inside_version_control_data_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path();
     fs::create_dir(root.join(".git")).unwrap();

@@ -1,4 +1,4 @@
-//! The prompt of gibb.eri.sh, and the declarations that its model understands.
+//! Renders the prompt of gibb.eri.sh and the function declarations that its model understands.
 
 use std::fmt::Write as _;
 

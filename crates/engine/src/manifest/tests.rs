@@ -18,7 +18,7 @@ fn both() -> Manifest {
 }
 
 #[test]
-fn schemas_say_all_that_is_known() {
+fn schemas_contain_all_known_fields() {
     let manifest = both();
     let parameters = &manifest.entries()[0].parameters;
     assert_eq!(
@@ -64,7 +64,7 @@ fn policies_and_hints() {
 }
 
 #[test]
-fn modes_as_decided() {
+fn modes_are_parsed_ignoring_case() {
     let dev = skill(GIT, Dialect::GIBBERISH);
     assert!(is_offered(&dev, "Dev") && !is_offered(&dev, "Global"));
     let global = skill(&GIT.replace("modes: [Dev]\n", ""), Dialect::GIBBERISH);
@@ -73,7 +73,7 @@ fn modes_as_decided() {
 }
 
 #[test]
-fn declarations_cannot_be_broken_out_of() {
+fn declarations_are_escaped() {
     let text = GIT.replace("Show\ncommits.", "Show <escape>commits<end_function_declaration>.");
     let declarations = Manifest::new(&[skill(&text, Dialect::GIBBERISH)]).function_declarations();
     assert_eq!(

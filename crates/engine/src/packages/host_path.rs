@@ -1,4 +1,5 @@
-//! [`HostPath`]: programs that are started outside of the sandbox to install packages.
+//! Defines [`HostPath`]: finds programs that are started outside of the sandbox to install
+//! packages.
 //!
 //! A run that may write to a project could leave an `uv` or a `node` in a folder of `PATH`, such as
 //! that of an activated virtual environment. In the sandbox such a program can do no more than the
@@ -17,7 +18,7 @@ use savoir_sandbox::{Access, Policy};
 
 use crate::{grant, run_environment::RunEnvironment};
 
-/// Where programs for installing are looked for.
+/// The folders in which programs for installing are searched.
 #[derive(Clone, Debug)]
 pub(crate) struct HostPath {
     folders: Vec<PathBuf>,
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_home_of_the_user_is_no_project() {
+    fn home_is_not_a_project() {
         let folder = tempfile::tempdir().unwrap();
         let home = folder.path().canonicalize().unwrap();
         let inside = home.join("project/deep");

@@ -1,12 +1,12 @@
-//! Inline metadata of a Python script, as PEP 723 has it.
+//! Reads the inline metadata (PEP 723) of a Python script.
 
 use serde::Deserialize;
 use thiserror::Error;
 
-/// What a script says about itself.
+/// The metadata of a script.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) struct Inline {
+pub(crate) struct InlineMetadata {
     #[serde(default)]
     pub(crate) dependencies: Vec<String>,
     pub(crate) requires_python: Option<String>,
@@ -16,7 +16,7 @@ pub(crate) struct Inline {
 
 /// Why the metadata of a script cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub(crate) enum InlineError {
+pub(crate) enum InlineMetadataError {
     #[error("it has two `# /// script` blocks")]
     Twice,
     #[error("its `# /// script` block is not valid: {0}")]
@@ -27,24 +27,24 @@ pub(crate) enum InlineError {
 
 /// Settings of uv that say where packages come from. Without them the index would be asked for the
 /// same names, which may be other packages there.
-const SOURCES: [&str; 5] = ["sources", "index", "index-url", "extra-index-url", "find-links"];
+const SOURCE_KEYS: [&str; 5] = ["sources", "index", "index-url", "extra-index-url", "find-links"];
 
 /// Reads the metadata of a script, if it has any.
-pub(crate) fn read(text: &str) -> Result<Option<Inline>, InlineError> {
+pub(crate) fn read(text: &str) -> Result<Option<InlineMetadata>, InlineMetadataError> {
     let Some(block) = block(text)? else { return Ok(None) };
-    let syntax = |error: toml::de::Error| InlineError::Syntax(error.message().to_owned());
-    let inline: Inline = toml::from_str(&block).map_err(syntax)?;
+    let syntax = |error: toml::de::Error| InlineMetadataError::Syntax(error.message().to_owned());
+    let inline: InlineMetadata = toml::from_str(&block).map_err(syntax)?;
     let uv = inline.tool.get("uv").and_then(toml::Value::as_table);
-    let named = uv.and_then(|uv| SOURCES.iter().find(|name| uv.contains_key(**name)));
+    let named = uv.and_then(|uv| SOURCE_KEYS.iter().find(|name| uv.contains_key(**name)));
     match named {
-        Some(name) => Err(InlineError::Source(format!("tool.uv.{name}"))),
+        Some(name) => Err(InlineMetadataError::Source(format!("tool.uv.{name}"))),
         None => Ok(Some(inline)),
     }
 }
 
 /// The text of the block. It ends at the last `# ///` of the comment that it begins in; without
 /// such a line it is an ordinary comment.
-fn block(text: &str) -> Result<Option<String>, InlineError> {
+fn block(text: &str) -> Result<Option<String>, InlineMetadataError> {
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     let mut found = None;
     let mut index = 0;
@@ -59,7 +59,7 @@ fn block(text: &str) -> Result<Option<String>, InlineError> {
         index += 1;
         let Some(end) = comment.iter().rposition(|line| *line == "# ///") else { continue };
         if found.is_some() {
-            return Err(InlineError::Twice);
+            return Err(InlineMetadataError::Twice);
         }
         let content = comment[..end].iter().map(|line| line.get(2..).unwrap_or_default());
         found = Some(content.collect::<Vec<_>>().join("\n"));
@@ -97,7 +97,7 @@ mod tests {
             assert_eq!(read(text), Ok(None), "{text}");
         }
         let empty = read("# /// script\n# ///\n").unwrap().unwrap();
-        assert_eq!(empty, Inline::default());
+        assert_eq!(empty, InlineMetadata::default());
     }
 
     #[test]

@@ -19,14 +19,16 @@ use super::{
 };
 use crate::{
     cancel::Cancel,
-    python::environment::{Builds, EnvironmentError, at, chosen, installer, make_once},
+    python::environment::{
+        Builds, EnvironmentError, create_once, environment_folder, installer, io_error_at,
+    },
 };
 
 /// Name of the record in an environment.
-const RECORD: &str = "savoir-environment.json";
+const RECORD_FILE: &str = "savoir-environment.json";
 
 /// The programs and variables for the installation.
-pub(crate) struct Tools<'a> {
+pub(crate) struct NodePrograms<'a> {
     pub(crate) node: &'a Path,
     pub(crate) npm: &'a Path,
     pub(crate) variables: Vec<(OsString, OsString)>,
@@ -34,7 +36,7 @@ pub(crate) struct Tools<'a> {
 
 /// The record of an installation, stored in the environment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Record {
+struct NodeRecord {
     node: String,
     packages: Vec<(String, String)>,
     /// The [`snapshot`] of all files after the installation.
@@ -42,7 +44,7 @@ struct Record {
 }
 
 /// Variables that npm gets besides those of every installer.
-const OWN: [&str; 8] = [
+const NPM_VARIABLES: [&str; 8] = [
     "NODE_EXTRA_CA_CERTS",
     "NPM_CONFIG_REGISTRY",
     "NPM_CONFIG_USERCONFIG",
@@ -58,7 +60,7 @@ pub(crate) fn variables(
     own: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Vec<(OsString, OsString)> {
     let own: Vec<_> = own.into_iter().collect();
-    let is_own = |name: &OsStr| OWN.iter().any(|known| name == *known);
+    let is_own = |name: &OsStr| NPM_VARIABLES.iter().any(|known| name == *known);
     let of_npm: Vec<_> = own.iter().filter(|(name, _)| is_own(name)).cloned().collect();
     installer::variables(own).into_iter().chain(of_npm).collect()
 }
@@ -69,41 +71,41 @@ pub(crate) fn prepare(
     cancel: &Cancel,
     cache: &Path,
     manifest: &Manifest,
-    tools: &Tools<'_>,
+    tools: &NodePrograms<'_>,
     progress: &mut dyn FnMut(&str),
 ) -> Result<PathBuf, EnvironmentError> {
-    let node = versions::remembered(cache, tools.node, || node_version(tools))?;
+    let node = versions::cached_version(cache, tools.node, || node_version(tools))?;
     let digest = digest(&node, manifest);
     let root = cache.join("environments").join(&digest);
-    let ready = || verified(&root).is_some().then(|| root.join("node_modules"));
+    let ready = || load_verified(&root).is_some().then(|| root.join("node_modules"));
     // A second installation uses the versions that npm chose the first time.
-    let chosen = chosen(cache, &format!("{digest}.json"))?;
-    make_once(cache, &digest, &ready, progress, |fresh, progress| {
-        let lock = manifest.lock.clone().or_else(|| chosen_lock(&chosen));
+    let chosen = environment_folder(cache, &format!("{digest}.json"))?;
+    create_once(cache, &digest, &ready, progress, |fresh, progress| {
+        let lock = manifest.lock.clone().or_else(|| read_lock(&chosen));
         install(cancel, fresh, manifest, lock.as_deref(), tools, progress)?;
-        let (packages, written) = check(fresh)?;
+        let (packages, written) = check_installation(fresh)?;
         if let Some(written) = written.filter(|_| manifest.lock.is_none()) {
-            fs::write(&chosen, written).map_err(at(&chosen))?;
+            fs::write(&chosen, written).map_err(io_error_at(&chosen))?;
         }
-        let files = snapshot::of(fresh, RECORD).map_err(at(fresh))?;
-        let record = Record { node: node.clone(), packages, files };
-        let path = fresh.join(RECORD);
+        let files = snapshot::of(fresh, RECORD_FILE).map_err(io_error_at(fresh))?;
+        let record = NodeRecord { node: node.clone(), packages, files };
+        let path = fresh.join(RECORD_FILE);
         let text = serde_json::to_string_pretty(&record).map_err(io::Error::from);
-        text.and_then(|text| fs::write(&path, text + "\n")).map_err(at(&path))?;
+        text.and_then(|text| fs::write(&path, text + "\n")).map_err(io_error_at(&path))?;
         Ok(root.join("node_modules"))
     })
 }
 
 /// The lock file of the first installation. It is ignored if it names a source other than a
 /// registry.
-fn chosen_lock(path: &Path) -> Option<String> {
-    npm::written_lock(&fs::read_to_string(path).ok()?).ok()
+fn read_lock(path: &Path) -> Option<String> {
+    npm::serialize_lock(&fs::read_to_string(path).ok()?).ok()
 }
 
-fn verified(root: &Path) -> Option<Record> {
-    let text = fs::read(root.join(RECORD)).ok()?;
-    let record: Record = serde_json::from_slice(&text).ok()?;
-    let is_same = snapshot::of(root, RECORD).is_ok_and(|files| files == record.files);
+fn load_verified(root: &Path) -> Option<NodeRecord> {
+    let text = fs::read(root.join(RECORD_FILE)).ok()?;
+    let record: NodeRecord = serde_json::from_slice(&text).ok()?;
+    let is_same = snapshot::of(root, RECORD_FILE).is_ok_and(|files| files == record.files);
     (is_same && root.join("node_modules").is_dir()).then_some(record)
 }
 
@@ -115,18 +117,18 @@ fn digest(node: &str, manifest: &Manifest) -> String {
     sha256_hex(text.as_bytes())[..32].to_owned()
 }
 
-fn node_version(tools: &Tools<'_>) -> Result<String, EnvironmentError> {
+fn node_version(tools: &NodePrograms<'_>) -> Result<String, EnvironmentError> {
     let node = tools.node;
     let mut command = Command::new(node);
     command.arg("--version").stdin(Stdio::null()).current_dir("/");
     // `node` can be a script of a version manager, which starts programs of its `PATH`.
     command.env_clear().envs(tools.variables.iter().cloned());
-    let output = command.output().map_err(at(node))?;
+    let output = command.output().map_err(io_error_at(node))?;
     let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     if version.starts_with('v') && output.status.success() {
         return Ok(version);
     }
-    Err(at(node)(io::Error::other("it does not say its version")))
+    Err(io_error_at(node)(io::Error::other("it does not say its version")))
 }
 
 fn install(
@@ -134,13 +136,13 @@ fn install(
     fresh: &Path,
     manifest: &Manifest,
     lock: Option<&str>,
-    tools: &Tools<'_>,
+    tools: &NodePrograms<'_>,
     progress: &mut dyn FnMut(&str),
 ) -> Result<(), EnvironmentError> {
-    fs::create_dir_all(fresh).map_err(at(fresh))?;
+    fs::create_dir_all(fresh).map_err(io_error_at(fresh))?;
     let write = |name: &str, text: &str| {
         let path = fresh.join(name);
-        fs::write(&path, text).map_err(at(&path))
+        fs::write(&path, text).map_err(io_error_at(&path))
     };
     write("package.json", &manifest.text)?;
     if let Some(lock) = lock {
@@ -153,7 +155,7 @@ fn install(
     npm.current_dir(fresh).env_clear().envs(tools.variables.iter().cloned());
     // A package of the registry may itself depend on a repository, which npm would build, or on
     // another source. Versions of npm that do not know these settings download from there; their
-    // result is then refused by `check`.
+    // result is then refused by `check_installation`.
     for kind in ["git", "remote", "file", "directory"] {
         npm.env(format!("npm_config_allow_{kind}"), "none");
     }
@@ -162,13 +164,13 @@ fn install(
     installer::run(cancel, ("npm", "install the packages"), &mut npm, Builds::Refused, progress)?;
     // npm creates no folder if every package is optional and for another system.
     let modules = fresh.join("node_modules");
-    fs::create_dir_all(&modules).map_err(at(&modules))
+    fs::create_dir_all(&modules).map_err(io_error_at(&modules))
 }
 
 /// Returns the installed packages and npm's lock file. Fails if a package does not come from a
 /// registry, or if a symlink leads out. Both lock files are checked: one has the data of the
 /// registry, the other the data of the packages themselves.
-fn check(fresh: &Path) -> Result<Checked, EnvironmentError> {
+fn check_installation(fresh: &Path) -> Result<InstalledPackages, EnvironmentError> {
     let failed = |line: String| EnvironmentError::Installer {
         tool: "npm",
         what: "install the packages",
@@ -176,20 +178,20 @@ fn check(fresh: &Path) -> Result<Checked, EnvironmentError> {
         hint: Some("only packages of the registry are installed: use a version without it"),
     };
     let modules = fresh.join("node_modules");
-    if let Some(link) = snapshot::link_out(&modules).map_err(at(&modules))? {
+    if let Some(link) = snapshot::link_out(&modules).map_err(io_error_at(&modules))? {
         return Err(failed(format!("{} leads out of node_modules", link.display())));
     }
     let read = |path: PathBuf| match fs::read_to_string(&path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(at(&path)(error)),
+        Err(error) => Err(io_error_at(&path)(error)),
     };
     let lock = read(fresh.join("package-lock.json"))?;
-    let lock = lock.map(|text| npm::written_lock(&text)).transpose().map_err(failed)?;
+    let lock = lock.map(|text| npm::serialize_lock(&text)).transpose().map_err(failed)?;
     let hidden = read(modules.join(".package-lock.json"))?;
-    let packages = hidden.map(|text| npm::installed(&text)).transpose().map_err(failed)?;
+    let packages = hidden.map(|text| npm::installed_packages(&text)).transpose().map_err(failed)?;
     Ok((packages.unwrap_or_default(), lock))
 }
 
 /// Pairs of package name and version, and the text of a lock file.
-type Checked = (Vec<(String, String)>, Option<String>);
+type InstalledPackages = (Vec<(String, String)>, Option<String>);

@@ -11,14 +11,14 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 /// Fields that list packages.
-const FIELDS: [&str; 4] =
+const DEPENDENCY_FIELDS: [&str; 4] =
     ["dependencies", "optionalDependencies", "peerDependencies", "devDependencies"];
 
 /// Most packages that a skill lists itself.
 const MAX_PACKAGES: usize = 256;
 /// Longest name, as in npm, and longest range.
-const MAX_NAME: usize = 214;
-const MAX_RANGE: usize = 256;
+const MAX_NAME_CHARS: usize = 214;
+const MAX_RANGE_CHARS: usize = 256;
 /// Maximum nesting of `overrides` and of lock files.
 const MAX_DEPTH: usize = 64;
 
@@ -46,15 +46,15 @@ pub(crate) struct Manifest {
     pub(crate) names: Vec<String>,
 }
 
-const MANIFEST: &str = "package.json";
-const LOCK: &str = "package-lock.json";
+const MANIFEST_FILE: &str = "package.json";
+const LOCK_FILE: &str = "package-lock.json";
 
 /// Reads a manifest; returns none if it needs no packages.
 pub(crate) fn read(text: &str, lock: Option<&str>) -> Result<Option<Manifest>, ManifestError> {
-    let manifest = parse(MANIFEST, text)?;
+    let manifest = parse(MANIFEST_FILE, text)?;
     let mut own = Map::new();
     let mut listed = Vec::new();
-    for field in FIELDS {
+    for field in DEPENDENCY_FIELDS {
         let Some(value) = manifest.get(field) else { continue };
         listed.extend(ranges(field, value)?.into_iter().map(|(name, range)| (field, name, range)));
         own.insert(field.to_owned(), value.clone());
@@ -74,7 +74,7 @@ pub(crate) fn read(text: &str, lock: Option<&str>) -> Result<Option<Manifest>, M
         return Err(ManifestError::TooMany(installed.len()));
     }
     if manifest.contains_key("workspaces") {
-        return Err(shape(MANIFEST, "workspaces"));
+        return Err(shape(MANIFEST_FILE, "workspaces"));
     }
     // npm compares these with the lock file.
     for field in ["name", "version"] {
@@ -83,8 +83,8 @@ pub(crate) fn read(text: &str, lock: Option<&str>) -> Result<Option<Manifest>, M
     }
     own.insert("private".to_owned(), true.into());
     let lock = lock.map(|lock| {
-        let lock = checked_lock(lock)?;
-        check_swapped(&lock, &installed)?;
+        let lock = check_and_parse_lock(lock)?;
+        check_alias(&lock, &installed)?;
         Ok(Value::Object(lock).to_string())
     });
     let text = Value::Object(own).to_string();
@@ -96,14 +96,14 @@ pub(crate) fn read(text: &str, lock: Option<&str>) -> Result<Option<Manifest>, M
 }
 
 /// A name and a range of versions.
-type Named<'a> = (&'a str, &'a str);
+type NamedRange<'a> = (&'a str, &'a str);
 
 /// The packages that a field lists.
-fn ranges<'a>(field: &str, value: &'a Value) -> Result<Vec<Named<'a>>, ManifestError> {
-    let packages = value.as_object().ok_or_else(|| shape(MANIFEST, field))?;
+fn ranges<'a>(field: &str, value: &'a Value) -> Result<Vec<NamedRange<'a>>, ManifestError> {
+    let packages = value.as_object().ok_or_else(|| shape(MANIFEST_FILE, field))?;
     let read = |(name, range): (&'a String, &'a Value)| {
-        let range = range.as_str().ok_or_else(|| shape(MANIFEST, name))?;
-        check(MANIFEST, name, range)?;
+        let range = range.as_str().ok_or_else(|| shape(MANIFEST_FILE, name))?;
+        check(MANIFEST_FILE, name, range)?;
         Ok((name.as_str(), range))
     };
     packages.iter().map(read).collect()
@@ -171,13 +171,14 @@ fn refuse(
 /// Why a range of a manifest is refused; none if it is valid.
 fn reason(range: &str) -> Option<&'static str> {
     let own = |byte: u8| byte.is_ascii_alphanumeric() || b" .-_+^~<>=|*@/:".contains(&byte);
-    let is_range = range.len() <= MAX_RANGE && range.bytes().all(own) && !range.starts_with("--");
-    place(range).or_else(|| (!is_range).then_some("its version is not a range"))
+    let is_range =
+        range.len() <= MAX_RANGE_CHARS && range.bytes().all(own) && !range.starts_with("--");
+    external_source(range).or_else(|| (!is_range).then_some("its version is not a range"))
 }
 
 /// Why a range does not name a package of the registry. Published packages have invalid ranges that
 /// npm tolerates, so only ranges that name another source are refused.
-fn place(range: &str) -> Option<&'static str> {
+fn external_source(range: &str) -> Option<&'static str> {
     let range = match range.strip_prefix("npm:") {
         // An alias installs another package under this name.
         Some(alias) => {
@@ -224,7 +225,7 @@ fn is_name(name: &str) -> bool {
         Some(scoped) => scoped.split_once('/').is_some_and(|(a, b)| is_word(a) && is_word(b)),
         None => is_word(name),
     };
-    is_plain && name.len() <= MAX_NAME && name != "node_modules"
+    is_plain && name.len() <= MAX_NAME_CHARS && name != "node_modules"
 }
 
 /// Adds the packages that overrides install instead of others. `known` are the packages of the
@@ -234,10 +235,10 @@ fn add_overrides<'a>(
     parent: &'a str,
     value: &'a Value,
     depth: usize,
-    installed: &mut Vec<Named<'a>>,
+    installed: &mut Vec<NamedRange<'a>>,
 ) -> Result<(), ManifestError> {
     let Some(map) = value.as_object().filter(|_| depth < MAX_DEPTH) else {
-        return Err(shape(MANIFEST, "overrides"));
+        return Err(shape(MANIFEST_FILE, "overrides"));
     };
     for (key, value) in map {
         // `name`, `name@range`, or `.` for the package around it.
@@ -250,24 +251,26 @@ fn add_overrides<'a>(
             Value::String(range) => {
                 // `$name` is the range of a package of the manifest.
                 let range = match range.strip_prefix('$') {
-                    Some(other) => known.get(other).copied().ok_or_else(|| shape(MANIFEST, key))?,
+                    Some(other) => {
+                        known.get(other).copied().ok_or_else(|| shape(MANIFEST_FILE, key))?
+                    }
                     None => range.as_str(),
                 };
-                check(MANIFEST, name, range)?;
+                check(MANIFEST_FILE, name, range)?;
                 installed.push((name, range));
             }
             Value::Object(_) => add_overrides(known, name, value, depth + 1, installed)?,
-            _ => return Err(shape(MANIFEST, key)),
+            _ => return Err(shape(MANIFEST_FILE, key)),
         }
     }
     Ok(())
 }
 
 /// Parses a lock file, checks that it names no source but the registry, and removes its URLs.
-fn checked_lock(text: &str) -> Result<Map<String, Value>, ManifestError> {
-    let mut lock = parse(LOCK, text)?;
+fn check_and_parse_lock(text: &str) -> Result<Map<String, Value>, ManifestError> {
+    let mut lock = parse(LOCK_FILE, text)?;
     if !lock.contains_key("packages") && !lock.contains_key("dependencies") {
-        return Err(shape(LOCK, "packages"));
+        return Err(shape(LOCK_FILE, "packages"));
     }
     check_lock(&lock, 0)?;
     remove_addresses(&mut lock);
@@ -288,22 +291,19 @@ fn remove_addresses(entry: &mut Map<String, Value>) {
 
 /// Checks that a lock file does not replace packages of the manifest by others, since the approval
 /// question only lists what the manifest names.
-fn check_swapped(
-    lock: &Map<String, Value>,
-    installed: &[(&str, &str)],
-) -> Result<(), ManifestError> {
+fn check_alias(lock: &Map<String, Value>, installed: &[(&str, &str)]) -> Result<(), ManifestError> {
     for (name, _) in installed {
         let entries =
             [("packages", format!("node_modules/{name}")), ("dependencies", (*name).into())];
         let entries = entries.iter().filter_map(|(field, key)| lock.get(*field)?.get(key));
-        for other in entries.filter_map(other_name) {
+        for other in entries.filter_map(aliased_name) {
             let is_agreed = |(known, range): &(&str, &str)| {
                 known == name && range.strip_prefix("npm:").map(alias_name) == Some(other)
             };
             if other != *name && !installed.iter().any(is_agreed) {
                 let name = format!("{name} ({other})").chars().take(120).collect();
                 let reason = "the lock file installs another package under this name";
-                return Err(ManifestError::Package { file: LOCK, name, reason });
+                return Err(ManifestError::Package { file: LOCK_FILE, name, reason });
             }
         }
     }
@@ -311,7 +311,7 @@ fn check_swapped(
 }
 
 /// The name of the package that an entry of a lock file installs, if the entry contains one.
-fn other_name(entry: &Value) -> Option<&str> {
+fn aliased_name(entry: &Value) -> Option<&str> {
     let text = |field: &str| entry.get(field).and_then(Value::as_str);
     text("name").or_else(|| text("version")?.strip_prefix("npm:").map(alias_name))
 }
@@ -324,13 +324,13 @@ fn alias_name(alias: &str) -> &str {
 /// Checks a lock file of any version: nothing in it may name a source other than the registry.
 fn check_lock(entry: &Map<String, Value>, depth: usize) -> Result<(), ManifestError> {
     if depth >= MAX_DEPTH {
-        return Err(shape(LOCK, "dependencies"));
+        return Err(shape(LOCK_FILE, "dependencies"));
     }
     for (key, value) in entry {
         match (key.as_str(), value) {
             ("packages", Value::Object(packages)) => {
                 for (path, package) in packages {
-                    let package = package.as_object().ok_or_else(|| shape(LOCK, path))?;
+                    let package = package.as_object().ok_or_else(|| shape(LOCK_FILE, path))?;
                     check_place(path)?;
                     check_package(path, package)?;
                     check_lock(package, depth + 1)?;
@@ -346,7 +346,7 @@ fn check_lock(entry: &Map<String, Value>, depth: usize) -> Result<(), ManifestEr
                             check_package(name, package)?;
                             check_lock(package, depth + 1)?;
                         }
-                        _ => return Err(shape(LOCK, name)),
+                        _ => return Err(shape(LOCK_FILE, name)),
                     }
                 }
             }
@@ -355,7 +355,7 @@ fn check_lock(entry: &Map<String, Value>, depth: usize) -> Result<(), ManifestEr
                 Value::Object(named),
             ) => {
                 for (name, range) in named {
-                    check_edge(name, range.as_str().ok_or_else(|| shape(LOCK, name))?)?;
+                    check_edge(name, range.as_str().ok_or_else(|| shape(LOCK_FILE, name))?)?;
                 }
             }
             _ => {}
@@ -366,7 +366,12 @@ fn check_lock(entry: &Map<String, Value>, depth: usize) -> Result<(), ManifestEr
 
 /// Checks a dependency of a package in the lock file.
 fn check_edge(name: &str, range: &str) -> Result<(), ManifestError> {
-    refuse(LOCK, name, range, if is_name(name) { place(range) } else { Some(NOT_A_NAME) })
+    refuse(
+        LOCK_FILE,
+        name,
+        range,
+        if is_name(name) { external_source(range) } else { Some(NOT_A_NAME) },
+    )
 }
 
 /// Checks that the target folder of a package is below `node_modules`.
@@ -377,14 +382,14 @@ fn check_place(path: &str) -> Result<(), ManifestError> {
         return Ok(());
     }
     let reason = "it is not a folder of a package in node_modules";
-    Err(ManifestError::Package { file: LOCK, name: path.chars().take(120).collect(), reason })
+    Err(ManifestError::Package { file: LOCK_FILE, name: path.chars().take(120).collect(), reason })
 }
 
 /// Checks the source, the name and the version of a package in the lock file.
 fn check_package(name: &str, package: &Map<String, Value>) -> Result<(), ManifestError> {
     let refuse = |reason| {
         let name = name.chars().take(120).collect();
-        Err(ManifestError::Package { file: LOCK, name, reason })
+        Err(ManifestError::Package { file: LOCK_FILE, name, reason })
     };
     if package.get("link").is_some_and(|link| *link != Value::Bool(false)) {
         return refuse("it is a link to a folder");
@@ -414,18 +419,18 @@ fn check_package(name: &str, package: &Map<String, Value>) -> Result<(), Manifes
 
 /// Removes the URLs of a lock file that npm wrote. Fails if a package does not come from a
 /// registry.
-pub(crate) fn written_lock(text: &str) -> Result<String, String> {
-    installed(text)?;
-    let mut lock = parse(LOCK, text).map_err(|error| error.to_string())?;
+pub(crate) fn serialize_lock(text: &str) -> Result<String, String> {
+    installed_packages(text)?;
+    let mut lock = parse(LOCK_FILE, text).map_err(|error| error.to_string())?;
     remove_addresses(&mut lock);
     Ok(Value::Object(lock).to_string())
 }
 
 /// The installed packages, from a lock file that npm wrote. Fails if a package does not come from a
 /// registry, or requires one that does not.
-pub(crate) fn installed(text: &str) -> Result<Vec<(String, String)>, String> {
-    let mut lock = parse(LOCK, text).map_err(|error| error.to_string())?;
-    let found = resolved(&lock)?;
+pub(crate) fn installed_packages(text: &str) -> Result<Vec<(String, String)>, String> {
+    let mut lock = parse(LOCK_FILE, text).map_err(|error| error.to_string())?;
+    let found = resolved_packages(&lock)?;
     // A registry can serve its files from another host, so URLs are not compared; a source other
     // than a registry is visible in the fields that remain.
     remove_addresses(&mut lock);
@@ -433,7 +438,7 @@ pub(crate) fn installed(text: &str) -> Result<Vec<(String, String)>, String> {
     Ok(found)
 }
 
-fn resolved(lock: &Map<String, Value>) -> Result<Vec<(String, String)>, String> {
+fn resolved_packages(lock: &Map<String, Value>) -> Result<Vec<(String, String)>, String> {
     let packages = lock.get("packages").and_then(Value::as_object);
     let mut found = Vec::new();
     for (path, package) in packages.into_iter().flatten() {
@@ -506,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn packages_from_other_places_are_refused() {
+    fn packages_from_other_sources_are_refused() {
         for (name, range) in [
             ("a", "file:../../"),
             ("a", "FILE:/home"),
@@ -618,7 +623,7 @@ mod tests {
     fn what_was_installed_comes_from_a_registry() {
         let text = |package: Value| json!({"packages": {"node_modules/a": package}}).to_string();
         let good = json!({"version": "1.0.0", "resolved": "http://127.0.0.1:1/a.tgz"});
-        assert_eq!(installed(&text(good)), Ok(vec![("a".to_owned(), "1.0.0".to_owned())]));
+        assert_eq!(installed_packages(&text(good)), Ok(vec![("a".to_owned(), "1.0.0".to_owned())]));
         for bad in [
             json!({"version": "1.0.0", "resolved": "git+ssh://x"}),
             json!({"version": "1.0.0", "resolved": "file:x.tgz"}),
@@ -627,10 +632,10 @@ mod tests {
             json!({"version": "1.0.0", "optionalDependencies": {"b": "git+ssh://x"}}),
             json!({"version": "1.0.0", "peerDependencies": {"b": "file:/etc"}}),
         ] {
-            assert!(installed(&text(bad.clone())).is_err(), "{bad}");
-            assert!(written_lock(&text(bad.clone())).is_err(), "{bad}");
+            assert!(installed_packages(&text(bad.clone())).is_err(), "{bad}");
+            assert!(serialize_lock(&text(bad.clone())).is_err(), "{bad}");
         }
         let odd = json!({"version": "1.0.0", "dependencies": {"b": ">=1, <2", "c": "npm:d@^4"}});
-        assert!(installed(&text(odd)).is_ok());
+        assert!(installed_packages(&text(odd)).is_ok());
     }
 }

@@ -1,4 +1,4 @@
-//! `requirements.txt`: one requirement a line.
+//! Reads `requirements.txt`: one requirement per line.
 
 /// A line with its number.
 pub(crate) type Line = (usize, String);

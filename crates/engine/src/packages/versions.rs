@@ -13,32 +13,32 @@ use savoir_skill::digest::sha256_hex;
 const MAX_BYTES: u64 = 64;
 
 /// The version of a program: as remembered below `cache`, or else as it says itself.
-pub(crate) fn remembered<E>(
+pub(crate) fn cached_version<E>(
     cache: &Path,
     program: &Path,
     ask: impl FnOnce() -> Result<String, E>,
 ) -> Result<String, E> {
-    let Some(note) = note(cache, program) else { return ask() };
+    let Some(cache_file) = cache_file(cache, program) else { return ask() };
     let mut known = String::new();
-    let read =
-        fs::File::open(&note).and_then(|file| file.take(MAX_BYTES).read_to_string(&mut known));
+    let read = fs::File::open(&cache_file)
+        .and_then(|file| file.take(MAX_BYTES).read_to_string(&mut known));
     if read.is_ok() && known.starts_with(|c: char| c.is_ascii_digit() || c == 'v') {
         return Ok(known);
     }
     let version = ask()?;
     // Whoever cannot write it down asks again the next time.
-    let folder = note.parent().unwrap_or(cache);
+    let folder = cache_file.parent().unwrap_or(cache);
     let _ = fs::create_dir_all(folder).and_then(|()| {
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
         std::io::Write::write_all(&mut file, version.as_bytes())?;
-        file.persist(&note).map_err(|error| error.error)
+        file.persist(&cache_file).map_err(|error| error.error)
     });
     Ok(version)
 }
 
 /// The file for a program as it is now. What is not a program of the machine, such as the scripts
 /// of version managers, may start another interpreter tomorrow.
-fn note(cache: &Path, program: &Path) -> Option<PathBuf> {
+fn cache_file(cache: &Path, program: &Path) -> Option<PathBuf> {
     let real = program.canonicalize().ok()?;
     let mut magic = [0; 4];
     fs::File::open(&real).ok()?.read_exact(&mut magic).ok()?;
@@ -61,12 +61,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_is_asked_for_once_until_the_program_changes() {
+    fn version_is_cached_until_the_program_changes() {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("program");
         let ask = |version: &str| {
             let ask = || Ok::<_, Infallible>(version.to_owned());
-            remembered(folder.path(), &program, ask).unwrap()
+            cached_version(folder.path(), &program, ask).unwrap()
         };
         fs::write(&program, b"\x7fELF one").unwrap();
         assert_eq!([ask("1.0"), ask("2.0")], ["1.0", "1.0"]);

@@ -39,7 +39,7 @@ pub(super) struct Folder {
 
 /// One entry of a folder.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct FolderEntry {
     pub(super) name: OsString,
     pub(super) kind: FileType,
 }
@@ -69,7 +69,7 @@ impl Folder {
         }
     }
 
-    pub(super) fn entries(&self) -> Result<Vec<Entry>, Errno> {
+    pub(super) fn entries(&self) -> Result<Vec<FolderEntry>, Errno> {
         let mut entries = Vec::new();
         each_entry(&self.fd, |name, kind| {
             let name = OsStr::from_bytes(name.to_bytes());
@@ -84,7 +84,7 @@ impl Folder {
                 },
                 kind => kind,
             };
-            entries.push(Entry { name: name.to_owned(), kind });
+            entries.push(FolderEntry { name: name.to_owned(), kind });
         })?;
         Ok(entries)
     }
@@ -101,7 +101,7 @@ impl Folder {
 
     /// Renames an entry, within this folder or into `to`, and returns the new name. Most of the
     /// tried names are random, so that no program can create all of them beforehand.
-    pub(super) fn put_aside(&self, name: &OsStr, to: &Self) -> Result<OsString, Errno> {
+    pub(super) fn move_aside(&self, name: &OsStr, to: &Self) -> Result<OsString, Errno> {
         for number in 0..MAX_NAMES {
             let new = other_name(name, number);
             let attempt = || renameat_with(&self.fd, name, &to.fd, &new, RenameFlags::NOREPLACE);

@@ -14,7 +14,7 @@ pub(crate) mod installer;
 mod record;
 
 pub use installer::{Installer, variables};
-pub use record::{Package, Record};
+pub use record::{EnvironmentRecord, Package};
 
 use std::{
     ffi::OsString,
@@ -43,7 +43,7 @@ pub enum Builds {
 
 /// The specification of an environment.
 #[derive(Clone, Debug)]
-pub struct Wanted<'a> {
+pub struct EnvironmentSpec<'a> {
     /// The interpreter that the environment is based on.
     pub python: &'a Path,
     pub requirements: &'a [Requirement],
@@ -57,7 +57,7 @@ pub struct Wanted<'a> {
 #[derive(Clone, Debug)]
 pub struct Environment {
     pub root: PathBuf,
-    pub record: Record,
+    pub record: EnvironmentRecord,
 }
 
 impl Environment {
@@ -85,11 +85,11 @@ pub enum EnvironmentError {
     Unusable {
         /// The file or folder.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// The installer failed.
-    #[error("{tool} could not {what}{}", told(tail))]
+    #[error("{tool} could not {what}{}", output_tail(tail))]
     Installer {
         /// `uv`, `venv` or `pip`.
         tool: &'static str,
@@ -113,11 +113,11 @@ impl EnvironmentError {
     }
 }
 
-fn told(tail: &[String]) -> String {
+fn output_tail(tail: &[String]) -> String {
     if tail.is_empty() { String::new() } else { format!(":\n  {}", tail.join("\n  ")) }
 }
 
-pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> EnvironmentError {
+pub(crate) fn io_error_at(path: &Path) -> impl FnOnce(io::Error) -> EnvironmentError {
     let path = path.to_owned();
     move |source| EnvironmentError::Io { path, source }
 }
@@ -126,58 +126,59 @@ pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> EnvironmentError {
 /// have changed since the installation. Calls `progress` with each line that the installer prints.
 pub fn prepare(
     cache: &Path,
-    wanted: &Wanted<'_>,
+    spec: &EnvironmentSpec<'_>,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Environment, EnvironmentError> {
-    prepare_until(&Cancel::default(), cache, wanted, progress)
+    prepare_until(&Cancel::default(), cache, spec, progress)
 }
 
 /// Like [`prepare`], but the caller can cancel it, which stops the installer.
 pub(crate) fn prepare_until(
     cancel: &Cancel,
     cache: &Path,
-    wanted: &Wanted<'_>,
+    spec: &EnvironmentSpec<'_>,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Environment, EnvironmentError> {
-    let ask = || python_version(wanted.python, &wanted.variables);
-    let python = versions::remembered(cache, wanted.python, ask)?;
-    let digest = digest(&python, wanted);
+    let ask = || python_version(spec.python, &spec.variables);
+    let python = versions::cached_version(cache, spec.python, ask)?;
+    let digest = digest(&python, spec);
     let root = cache.join("environments").join(&digest);
     let ready = || {
-        let record = record::verified(&root, &python, wanted.requirements)?;
+        let record = record::load_verified(&root, &python, spec.requirements)?;
         Some(Environment { root: root.clone(), record })
     };
-    let chosen = chosen(cache, &format!("{digest}.txt"))?;
-    make_once(cache, &digest, &ready, progress, |fresh, progress| {
-        let pins = has_only_pins(&chosen).then_some(chosen.as_path());
-        installer::install(cancel, fresh, wanted, pins, progress)?;
-        settle(fresh, &root)?;
-        let record = record::write(fresh, &python, wanted)?;
+    let environment_folder = environment_folder(cache, &format!("{digest}.txt"))?;
+    create_once(cache, &digest, &ready, progress, |fresh, progress| {
+        let pins = has_only_pins(&environment_folder).then_some(environment_folder.as_path());
+        installer::install(cancel, fresh, spec, pins, progress)?;
+        finish_installation(fresh, &root)?;
+        let record = record::write(fresh, &python, spec)?;
         let pins = record.packages.iter().map(|package| format!("{}\n", package.pin()));
-        fs::write(&chosen, pins.collect::<String>()).map_err(at(&chosen))?;
+        fs::write(&environment_folder, pins.collect::<String>())
+            .map_err(io_error_at(&environment_folder))?;
         Ok(Environment { root: root.clone(), record })
     })
 }
 
 /// The file with the chosen versions. It is outside of the environment, so it survives when the
 /// environment is recreated.
-pub(crate) fn chosen(cache: &Path, name: &str) -> Result<PathBuf, EnvironmentError> {
+pub(crate) fn environment_folder(cache: &Path, name: &str) -> Result<PathBuf, EnvironmentError> {
     let folder = cache.join("chosen");
-    fs::create_dir_all(&folder).map_err(at(&folder))?;
+    fs::create_dir_all(&folder).map_err(io_error_at(&folder))?;
     Ok(folder.join(name))
 }
 
 /// Whether a file contains only pinned versions. An installer would take other lines for options,
 /// and options in a file override those of the command line.
-fn has_only_pins(chosen: &Path) -> bool {
+fn has_only_pins(environment_folder: &Path) -> bool {
     let is_pin =
         |line: &str| line.split_once("==").is_some_and(|(name, rest)| pin(name, rest).is_ok());
-    fs::read_to_string(chosen).is_ok_and(|text| text.lines().all(is_pin))
+    fs::read_to_string(environment_folder).is_ok_and(|text| text.lines().all(is_pin))
 }
 
 /// Returns an existing environment, or creates it under another name and renames it when it is
 /// complete. A file lock prevents concurrent creation.
-pub(crate) fn make_once<T>(
+pub(crate) fn create_once<T>(
     cache: &Path,
     digest: &str,
     ready: &dyn Fn() -> Option<T>,
@@ -188,12 +189,13 @@ pub(crate) fn make_once<T>(
         return Ok(made);
     }
     let all = cache.join("environments");
-    fs::create_dir_all(&all).map_err(at(&all))?;
+    fs::create_dir_all(&all).map_err(io_error_at(&all))?;
     let lock = all.join(format!("{digest}.lock"));
-    let file = fs::File::options().create(true).append(true).open(&lock).map_err(at(&lock))?;
+    let file =
+        fs::File::options().create(true).append(true).open(&lock).map_err(io_error_at(&lock))?;
     // The lock is held until this function returns. The file is not deleted, because waiting
     // processes have it open.
-    file.lock().map_err(at(&lock))?;
+    file.lock().map_err(io_error_at(&lock))?;
     if let Some(made) = ready() {
         return Ok(made);
     }
@@ -212,17 +214,17 @@ pub(crate) fn make_once<T>(
         let _ = remove(&fresh);
     }
     let made = made?;
-    fs::rename(&fresh, &root).map_err(at(&root))?;
+    fs::rename(&fresh, &root).map_err(io_error_at(&root))?;
     Ok(made)
 }
 
 /// Replaces the temporary path in scripts and settings by the final one.
-fn settle(fresh: &Path, root: &Path) -> Result<(), EnvironmentError> {
+fn finish_installation(fresh: &Path, root: &Path) -> Result<(), EnvironmentError> {
     /// Scripts have a few lines; larger files are programs.
     const MAX_SCRIPT_BYTES: u64 = 64 * 1024;
     let (Some(from), Some(to)) = (fresh.to_str(), root.to_str()) else { return Ok(()) };
     let scripts = bin(fresh);
-    let entries = fs::read_dir(&scripts).map_err(at(&scripts))?;
+    let entries = fs::read_dir(&scripts).map_err(io_error_at(&scripts))?;
     let files = entries.filter_map(Result::ok).map(|entry| entry.path());
     for path in files.chain([fresh.join("pyvenv.cfg")]) {
         let small = |found: fs::Metadata| found.is_file() && found.len() <= MAX_SCRIPT_BYTES;
@@ -231,7 +233,7 @@ fn settle(fresh: &Path, root: &Path) -> Result<(), EnvironmentError> {
         }
         let Ok(text) = fs::read_to_string(&path) else { continue };
         if text.contains(from) {
-            fs::write(&path, text.replace(from, to)).map_err(at(&path))?;
+            fs::write(&path, text.replace(from, to)).map_err(io_error_at(&path))?;
         }
     }
     Ok(())
@@ -239,17 +241,17 @@ fn settle(fresh: &Path, root: &Path) -> Result<(), EnvironmentError> {
 
 fn remove(path: &Path) -> Result<(), EnvironmentError> {
     match fs::remove_dir_all(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(at(path)(error)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io_error_at(path)(error)),
         _ => Ok(()),
     }
 }
 
-fn digest(python: &str, wanted: &Wanted<'_>) -> String {
+fn digest(python: &str, spec: &EnvironmentSpec<'_>) -> String {
     // An environment with built packages, which one skill was allowed, must not be shared with a
     // skill that was not.
-    let builds = if wanted.builds == Builds::Allowed { "built" } else { "wheels" };
+    let builds = if spec.builds == Builds::Allowed { "built" } else { "wheels" };
     let mut text = format!("2\0{python}\0{builds}");
-    for requirement in wanted.requirements {
+    for requirement in spec.requirements {
         text.push('\0');
         text.push_str(requirement.as_str());
     }

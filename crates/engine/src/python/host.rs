@@ -1,4 +1,4 @@
-//! The Python program that hosts the tools of a skill, and how it gets onto the disk.
+//! Writes the Python program that hosts the tools of a skill to disk.
 
 use std::{
     ffi::OsString,
@@ -33,7 +33,7 @@ const MAX_ATTEMPTS: usize = 4;
 #[derive(Debug, Error)]
 #[error("cannot install the Python host at {}", path.display())]
 pub struct InstallError {
-    /// What was being written.
+    /// The path that was being written.
     pub path: PathBuf,
     /// Why it failed.
     #[source]
@@ -42,7 +42,7 @@ pub struct InstallError {
 
 /// Installs the host below `into` and gives its folder, which is named after its content.
 ///
-/// The folder is on Python's import path, so an existing one is only used when it holds exactly our
+/// The folder is on Python's import path, so an existing one is only used if it contains exactly our
 /// files; otherwise it is replaced.
 pub fn install(into: &Path) -> Result<PathBuf, InstallError> {
     let parent = into.join("python-host");
@@ -83,7 +83,7 @@ pub fn arguments(host: &Path, skill: &Path, serves: &Serves<'_>) -> Vec<OsString
     arguments
 }
 
-/// What the host serves.
+/// The functions that the host provides.
 #[derive(Clone, Copy, Debug)]
 pub enum Serves<'a> {
     /// The decorated functions of a module, by its path in the skill.
@@ -111,7 +111,7 @@ fn digest() -> String {
     sha256_hex(files.concat().as_bytes())[..16].to_owned()
 }
 
-/// Whether a folder holds our files as they are, and nothing else.
+/// Whether a folder contains exactly our files, unchanged.
 fn is_intact(folder: &Path) -> bool {
     let mut seen = 0;
     let mut open = vec![folder.to_owned()];

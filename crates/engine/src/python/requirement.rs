@@ -1,4 +1,4 @@
-//! What a skill may ask the package index for.
+//! Validates the Python requirements of skills.
 //!
 //! The texts come from a SKILL.md and end up as arguments of an installer, so the grammar is a list
 //! of what is allowed: `name[extra] >=1,<2; marker`. Options, files, addresses and repositories are
@@ -39,7 +39,7 @@ pub enum Places {
     /// Only the index.
     #[default]
     Refused,
-    /// `name @ https://…` and `name @ git+https://…`, too; somebody looked at them.
+    /// `name @ https://…` and `name @ git+https://…`, too, because the caller has checked them.
     Allowed,
 }
 
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_that_somebody_allowed() {
+    fn urls_are_accepted_if_allowed() {
         for (text, good) in [
             ("six @ https://files.example/six.whl", true),
             ("six[a]@git+https://git.example/six@v1", true),

@@ -1,4 +1,4 @@
-//! Which Python there is, and whether it is one that a skill accepts.
+//! Finds the version of a Python interpreter and compares versions with ranges.
 
 use std::{
     cmp::Ordering,
@@ -13,17 +13,17 @@ use thiserror::Error;
 const MAX_RANGE_BYTES: usize = 256;
 const MAX_PARTS: usize = 8;
 
-/// A text that is no range of versions, or no version.
+/// The error for an invalid version range or version.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{text}` is no range of Python versions: {why}")]
 pub struct RangeError {
-    /// What was written.
+    /// The invalid text.
     pub text: String,
-    /// What is wrong with it.
+    /// The reason.
     pub why: &'static str,
 }
 
-/// Whether a version lies in a range as PEP 440 writes it: clauses with `>=`, `<=`, `>`, `<`, `==`,
+/// Whether a version is in a PEP 440 range: clauses with `>=`, `<=`, `>`, `<`, `==`,
 /// `!=` or `~=`, and commas between them. An empty range accepts all.
 ///
 /// ```
@@ -132,7 +132,7 @@ fn without_digits(text: &str) -> &str {
     text.trim_start_matches(|c: char| c.is_ascii_digit())
 }
 
-/// What follows numbers with dots between them.
+/// Returns the text after dotted numbers.
 fn release(text: &str) -> Option<&str> {
     let mut rest = Some(without_digits(text)).filter(|rest| rest.len() < text.len())?;
     while let Some(part) = rest.strip_prefix('.') {
@@ -145,7 +145,7 @@ fn release(text: &str) -> Option<&str> {
     Some(rest)
 }
 
-/// What follows one of the words and its number, if one of them is there.
+/// Returns the text after one of the words and its number, if present.
 fn suffix<'a>(text: &'a str, words: &[&str]) -> &'a str {
     const SEPARATORS: [char; 3] = ['-', '_', '.'];
     let start = text.strip_prefix(SEPARATORS).unwrap_or(text);
@@ -157,7 +157,7 @@ fn suffix<'a>(text: &'a str, words: &[&str]) -> &'a str {
 /// Why the version of an interpreter is not known.
 #[derive(Debug, Error)]
 pub enum PythonError {
-    /// It cannot be started.
+    /// The interpreter cannot be started.
     #[error("cannot start {}", python.display())]
     Start {
         /// The interpreter.
@@ -166,7 +166,7 @@ pub enum PythonError {
         #[source]
         source: std::io::Error,
     },
-    /// It does not say its version.
+    /// The interpreter does not print its version.
     #[error("{} is no Python that tells its version", python.display())]
     Silent {
         /// The interpreter.
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_range() {
+    fn invalid_ranges_are_rejected() {
         let long = ">=3,".repeat(1_000);
         for range in [
             "3.10",

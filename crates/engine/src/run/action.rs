@@ -14,7 +14,7 @@ use std::{
 };
 
 use rustix::event::{PollFd, PollFlags, poll};
-use savoir_sandbox::{End, Outcome, Policy, PutAside, Sandbox, Stream};
+use savoir_sandbox::{MovedFile, Outcome, Policy, ProcessEnd, Sandbox, Stream};
 use savoir_skill::{
     command::InterpolateError,
     skill::{Runner, Tool},
@@ -33,7 +33,7 @@ use crate::{
     error::RunError,
     grant,
     loaded_skill::LoadedSkill,
-    record::{ErrorRecord, Files, Record},
+    record::{ErrorRecord, FileRecord, RunRecord},
     secrets::{mask, mask_json},
     structured::Fence,
 };
@@ -187,13 +187,13 @@ fn python_call(
 }
 
 /// The result of a run, before it is written into the record.
-pub(super) struct Done {
+pub(super) struct FinishedAction {
     pub(super) envelope: Envelope,
     pub(super) outcome: Outcome,
     pub(super) value: Option<Value>,
 }
 
-impl Done {
+impl FinishedAction {
     /// Masks secrets in the output, the returned value and the error.
     pub(super) fn mask(&mut self, in_output: &[String], in_records: &[String]) {
         let Envelope { output, parsed, error, .. } = &mut self.envelope;
@@ -207,7 +207,7 @@ impl Done {
 
 /// The source of the standard input of a program.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Input<'a> {
+pub(super) enum CommandInput<'a> {
     Text(&'a str),
     /// The standard input of this process.
     Inherited,
@@ -216,23 +216,23 @@ pub(super) enum Input<'a> {
 }
 
 /// How long to wait for input before checking whether the program still runs.
-const PATIENCE: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Copies the standard input of this process to the program, until the input or the program ends.
-/// Calls `look` with each piece, and with an empty slice when no input came for a while.
-fn copy_stdin(program: &File, ended: &AtomicBool, mut look: impl FnMut(&[u8])) {
+/// Calls `inspect` with each piece, and with an empty slice when no input came for a while.
+fn copy_stdin(program: &File, ended: &AtomicBool, mut inspect: impl FnMut(&[u8])) {
     let stdin = io::stdin();
     let mut buffer = [0; 16 << 10];
     while !ended.load(Ordering::Relaxed) {
-        let timeout = PATIENCE.try_into().ok();
+        let timeout = POLL_INTERVAL.try_into().ok();
         let mut waits = [PollFd::new(&stdin, PollFlags::IN)];
         match poll(&mut waits, timeout.as_ref()) {
             Ok(0) => {
-                look(&[]);
+                inspect(&[]);
                 continue;
             }
             Ok(_) if !terminal::is_ahead() => {
-                thread::sleep(PATIENCE);
+                thread::sleep(POLL_INTERVAL);
                 continue;
             }
             Ok(_) => {}
@@ -247,8 +247,8 @@ fn copy_stdin(program: &File, ended: &AtomicBool, mut look: impl FnMut(&[u8])) {
         // later question.
         match rustix::io::read(&stdin, &mut buffer) {
             Ok(length @ 1..) => {
-                look(&buffer[..length]);
-                if pass_on(program, &buffer[..length], ended).is_err() {
+                inspect(&buffer[..length]);
+                if write_all_polling(program, &buffer[..length], ended).is_err() {
                     return;
                 }
             }
@@ -258,12 +258,12 @@ fn copy_stdin(program: &File, ended: &AtomicBool, mut look: impl FnMut(&[u8])) {
 }
 
 /// Writes all bytes, also to a non-blocking descriptor.
-fn pass_on(mut program: &File, mut bytes: &[u8], ended: &AtomicBool) -> io::Result<()> {
+fn write_all_polling(mut program: &File, mut bytes: &[u8], ended: &AtomicBool) -> io::Result<()> {
     while !bytes.is_empty() && !ended.load(Ordering::Relaxed) {
         match program.write(bytes) {
             Ok(length) => bytes = &bytes[length..],
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                let timeout = PATIENCE.try_into().ok();
+                let timeout = POLL_INTERVAL.try_into().ok();
                 poll(&mut [PollFd::new(program, PollFlags::OUT)], timeout.as_ref())?;
             }
             Err(error) => return Err(error),
@@ -275,39 +275,42 @@ fn pass_on(mut program: &File, mut bytes: &[u8], ended: &AtomicBool) -> io::Resu
 /// Runs a program in the sandbox until it ends, a limit is reached, or the caller stops waiting.
 pub(super) fn run_command(
     policy: Policy,
-    (program, arguments, input): (&Program, &[String], Input<'_>),
+    (program, arguments, input): (&Program, &[String], CommandInput<'_>),
     cancel: &Cancel,
     hear: &mut dyn FnMut(RunUpdate<'_>),
-) -> Result<Done, RunError> {
+) -> Result<FinishedAction, RunError> {
     let seconds = policy.limits.wall.map_or(0, |wall| wall.as_secs() as u32);
     let limit = policy.limits.output;
     let mut sandbox = Sandbox::new(policy)?;
-    if matches!(input, Input::Terminal) {
-        sandbox = sandbox.on_terminal(terminal::size());
+    if matches!(input, CommandInput::Terminal) {
+        sandbox = sandbox.with_terminal(terminal::size());
     }
     let mut process = sandbox.start(&program.path, arguments)?;
-    let killer = process.killer().map_err(|error| RunError::failed("sandbox-failed", error))?;
-    cancel.hold(killer);
+    let killer =
+        process.kill_handle().map_err(|error| RunError::failed("sandbox-failed", error))?;
+    cancel.set_process(killer);
     let mut capture = Capture::default();
     let ended = Arc::new(AtomicBool::new(false));
     // If no terminal can be created, the program gets pipes.
-    let mut own = process.terminal().ok().flatten().map(ProgramTerminal::new);
-    let is_on_terminal = own.is_some();
+    let mut terminal_file = process.terminal().ok().flatten().map(ProgramTerminal::new);
+    let is_on_terminal = terminal_file.is_some();
     // If raw mode fails, keys arrive line by line, which is still usable.
     let raw = is_on_terminal.then(|| RawMode::enter().ok()).flatten();
     let input = match input {
-        Input::Text(text) => text.as_bytes(),
-        Input::Inherited | Input::Terminal => {
+        CommandInput::Text(text) => text.as_bytes(),
+        CommandInput::Inherited | CommandInput::Terminal => {
             if let Some(stdin) = process.take_stdin() {
                 let ended = Arc::clone(&ended);
-                let look = move |keys: &[u8]| own.iter_mut().for_each(|one| one.look(keys));
-                thread::spawn(move || copy_stdin(&stdin, &ended, look));
+                let inspect = move |keys: &[u8]| {
+                    terminal_file.iter_mut().for_each(|one| one.watch_keys(keys))
+                };
+                thread::spawn(move || copy_stdin(&stdin, &ended, inspect));
             }
             &[]
         }
     };
     let mut lines = LineEnds::default();
-    let mut outcome = process.drive(input, |stream, bytes| {
+    let mut outcome = process.communicate(input, |stream, bytes| {
         let stream = match stream {
             Stream::Output => Captured::Stdout,
             Stream::Error => Captured::Stderr,
@@ -322,9 +325,13 @@ pub(super) fn run_command(
     ended.store(true, Ordering::Relaxed);
     drop(raw);
     if cancel.is_cancelled() {
-        outcome.end = End::Stopped;
+        outcome.end = ProcessEnd::Stopped;
     }
-    Ok(Done { envelope: envelope(&outcome, capture, seconds, limit), outcome, value: None })
+    Ok(FinishedAction {
+        envelope: envelope(&outcome, capture, seconds, limit),
+        outcome,
+        value: None,
+    })
 }
 
 /// Builds the envelope of an outcome. A limit that was reached becomes a named error.
@@ -335,19 +342,21 @@ pub(super) fn envelope(outcome: &Outcome, capture: Capture, seconds: u32, limit:
         Envelope { output: captured.output.clone(), truncated: captured.truncated > 0, ..plain }
     };
     match outcome.end {
-        End::Exited(code) => Envelope::new(Ended::Exited(code), captured, duration),
-        End::TimedOut => Envelope::new(Ended::TimedOut(seconds), captured, duration),
-        End::TooMuchOutput => named("output-limit", output_limit_message(limit)),
-        End::TooMuchMemory => named("memory-limit", TOO_MUCH_MEMORY.to_owned()),
-        End::TooManyProcesses => named("process-limit", TOO_MANY_PROCESSES.to_owned()),
-        End::Stopped => named("stopped", STOPPED.to_owned()),
-        End::Signalled(SIGNAL_CPU) => {
+        ProcessEnd::Exited(code) => Envelope::new(Ended::Exited(code), captured, duration),
+        ProcessEnd::TimedOut => Envelope::new(Ended::TimedOut(seconds), captured, duration),
+        ProcessEnd::TooMuchOutput => named("output-limit", output_limit_message(limit)),
+        ProcessEnd::TooMuchMemory => named("memory-limit", TOO_MUCH_MEMORY.to_owned()),
+        ProcessEnd::TooManyProcesses => named("process-limit", TOO_MANY_PROCESSES.to_owned()),
+        ProcessEnd::Stopped => named("stopped", STOPPED.to_owned()),
+        ProcessEnd::Signalled(SIGNAL_CPU) => {
             named("cpu-limit", "Command used more processor time than allowed".to_owned())
         }
-        End::Signalled(SIGNAL_FILE_SIZE) => {
+        ProcessEnd::Signalled(SIGNAL_FILE_SIZE) => {
             named("file-size-limit", "Command wrote a file larger than allowed".to_owned())
         }
-        End::Signalled(signal) => Envelope::new(Ended::Signalled(signal), captured, duration),
+        ProcessEnd::Signalled(signal) => {
+            Envelope::new(Ended::Signalled(signal), captured, duration)
+        }
     }
 }
 
@@ -357,15 +366,15 @@ pub(super) const STOPPED: &str = "Command was stopped";
 const SIGNAL_CPU: i32 = 24;
 const SIGNAL_FILE_SIZE: i32 = 25;
 
-/// A line for the record about a file that was put aside, with its new name.
-fn moved(PutAside { from, to, .. }: &PutAside) -> String {
+/// A line for the record about a file that was moved aside, with its new name.
+fn describe_moved(MovedFile { from, to, .. }: &MovedFile) -> String {
     let to = to.iter().map(|to| format!(": now {}", to.display()));
     std::iter::once(from.display().to_string()).chain(to).collect()
 }
 
 /// Writes the result into the record.
-pub(super) fn complete(mut record: Record, done: Done) -> FinishedRun {
-    let Done { envelope, outcome, value } = done;
+pub(super) fn complete(mut record: RunRecord, finished: FinishedAction) -> FinishedRun {
+    let FinishedAction { envelope, outcome, value } = finished;
     let texts = |paths: &BTreeSet<PathBuf>| {
         paths.iter().map(|path| path.to_string_lossy().into_owned()).collect()
     };
@@ -381,11 +390,11 @@ pub(super) fn complete(mut record: Record, done: Done) -> FinishedRun {
     record.enforcement = serde_json::to_value(&outcome.enforcement).unwrap_or_default();
     record.hosts =
         outcome.hosts.iter().filter_map(|event| serde_json::to_value(event).ok()).collect();
-    record.files = Files {
+    record.files = FileRecord {
         read: texts(&outcome.files.read),
         written: texts(&outcome.files.written),
         denied: texts(&outcome.files.denied),
-        put_aside: outcome.put_aside.iter().map(moved).collect(),
+        put_aside: outcome.moved_files.iter().map(describe_moved).collect(),
         more: outcome.files.more,
     };
     record.programs = texts(&outcome.files.executed);

@@ -12,19 +12,19 @@ use serde::{Serialize, Serializer, ser::SerializeMap as _};
 use super::variables::Unseen;
 use crate::{
     approval::shell_word,
-    contract::is_of_the_system,
+    contract::is_system_path,
     envelope::Envelope,
     grant::{self, ProtectedPaths},
 };
 
 /// Maximum number of denials of each kind in the answer; the record has them all.
-const NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 /// The exit code of a shell that did not find a program.
-const NOT_FOUND: i32 = 127;
+const EXIT_NOT_FOUND: i32 = 127;
 
 /// Paths in the home with credentials and other private data.
-const SECRETS: [&str; 21] = [
+const SECRET_NAMES: [&str; 21] = [
     ".aws",
     ".bash_history",
     ".cargo/credentials.toml",
@@ -104,7 +104,7 @@ pub(super) struct Surroundings {
     /// Folders in which the run may write.
     pub(super) writable: Vec<PathBuf>,
     /// Paths that no option opens for writing.
-    pub(super) never_written: Vec<PathBuf>,
+    pub(super) always_protected: Vec<PathBuf>,
     pub(super) protected: ProtectedPaths,
     pub(super) variables: Unseen,
 }
@@ -122,7 +122,7 @@ impl Surroundings {
         denials.extend(self.reads(outcome));
         denials.extend(hosts);
         denials.extend(self.git_identity(envelope, outcome));
-        let programs = denied_programs(envelope, outcome).into_iter().take(NAMED);
+        let programs = denied_programs(envelope, outcome).into_iter().take(MAX_NAMED);
         denials.extend(
             programs
                 .map(|name| Denial::new(&format!("starting {name}"), ("--allow-program", name))),
@@ -134,8 +134,8 @@ impl Surroundings {
     fn reads(&self, outcome: &Outcome) -> impl Iterator<Item = Denial> {
         let files = &outcome.files;
         let reads = files.denied.difference(&files.denied_writes);
-        reads.filter(|path| is_of_interest(path)).take(NAMED).map(|path| {
-            let name = short(path, &self.here);
+        reads.filter(|path| is_reportable(path)).take(MAX_NAMED).map(|path| {
+            let name = shorten_path(path, &self.here);
             let risk = is_secret(path, &self.home).then_some(Risk::Secret);
             Denial::new(&format!("reading {name}"), ("--allow-read", name)).with_risk(risk)
         })
@@ -145,20 +145,20 @@ impl Surroundings {
         let mut denials = Vec::new();
         let mut granted = BTreeSet::new();
         let paths = &outcome.files.denied_writes;
-        for path in paths.iter().filter(|path| is_of_interest(path)) {
-            let folder = self.to_be_granted(path);
+        for path in paths.iter().filter(|path| is_reportable(path)) {
+            let folder = self.path_to_grant(path);
             // Each folder is listed once, even if several files in it were to be written.
             if granted.insert(folder.clone()) {
                 denials.push(self.write(path, &folder));
             }
         }
-        denials.truncate(NAMED);
+        denials.truncate(MAX_NAMED);
         denials
     }
 
     fn write(&self, path: &Path, folder: &Path) -> Denial {
-        let name = short(path, &self.here);
-        if self.never_written.iter().any(|never| path.starts_with(never)) {
+        let name = shorten_path(path, &self.here);
+        if self.always_protected.iter().any(|never| path.starts_with(never)) {
             return Denial::without_option(&format!("writing {name}"), "no skill may write there");
         }
         // A hint must not suggest that a skill may write the whole home.
@@ -166,14 +166,14 @@ impl Surroundings {
             let hint = "run it in the folder of a project, or name a folder with --allow-write";
             return Denial::without_option(&format!("writing {name}"), hint);
         }
-        let option = short(folder, &self.here);
+        let option = shorten_path(folder, &self.here);
         let what = match option.as_str() {
             "." => format!("writing {name} in this folder"),
             _ if folder == path => format!("writing {name}"),
             folder => format!("writing {name} in {folder}"),
         };
-        let is_secret = is_secret(folder, &self.home) || holds_secrets(folder, &self.home);
-        let is_obeyed = folder.ancestors().any(|part| self.protected.care(part).is_some())
+        let is_secret = is_secret(folder, &self.home) || contains_secrets(folder, &self.home);
+        let is_obeyed = folder.ancestors().any(|part| self.protected.write_policy(part).is_some())
             && !folder.ends_with(".git");
         let risk = match (is_secret, is_obeyed) {
             (true, _) => Some(Risk::Secret),
@@ -184,7 +184,7 @@ impl Surroundings {
     }
 
     /// The path that must be granted so that `path` can be written.
-    fn to_be_granted(&self, path: &Path) -> PathBuf {
+    fn path_to_grant(&self, path: &Path) -> PathBuf {
         // In a repository, git writes many files of its own folder.
         if let Some(git) = path.ancestors().find(|above| above.ends_with(".git")) {
             return git.to_owned();
@@ -194,11 +194,11 @@ impl Surroundings {
         if self.writable.iter().any(|folder| path.starts_with(folder)) {
             return path.to_owned();
         }
-        writable_for(path)
+        nearest_folder(path)
     }
 
     fn variables(&self, envelope: &Envelope) -> impl Iterator<Item = Denial> {
-        let named = self.variables.named(envelope).into_iter().take(NAMED);
+        let named = self.variables.named(envelope).into_iter().take(MAX_NAMED);
         named.map(|variable| {
             let name = variable.name.clone();
             let risk = (variable.is_stored || grant::is_secret(&name)).then_some(Risk::Secret);
@@ -216,7 +216,7 @@ impl Surroundings {
         }
         let settings = [".gitconfig", ".config/git/config"].map(|name| self.home.join(name));
         let is_unread = |path: &&PathBuf| path.is_file() && !outcome.files.read.contains(*path);
-        let name = short(settings.iter().find(is_unread)?, &self.here);
+        let name = shorten_path(settings.iter().find(is_unread)?, &self.here);
         Some(Denial::new(&format!("reading {name}, the settings of git"), ("--allow-read", name)))
     }
 }
@@ -230,7 +230,7 @@ fn denied_hosts(outcome: &Outcome) -> Vec<Denial> {
         let denied = hosts
             .into_iter()
             .map(|host| Denial::new(&format!("connecting to {host}"), (option, host)));
-        denials.extend(denied.take(NAMED));
+        denials.extend(denied.take(MAX_NAMED));
     }
     denials
 }
@@ -240,7 +240,7 @@ fn denied_programs(envelope: &Envelope, outcome: &Outcome) -> BTreeSet<String> {
     let tried = outcome.files.denied_programs.iter().filter_map(|path| path.file_name());
     let mut names: BTreeSet<String> =
         tried.map(|name| name.to_string_lossy().into_owned()).collect();
-    if envelope.exit_code == Some(NOT_FOUND) {
+    if envelope.exit_code == Some(EXIT_NOT_FOUND) {
         names.extend(not_found(&envelope.output).map(str::to_owned));
     }
     names.retain(|name| grant::resolve(name, None).is_ok());
@@ -301,31 +301,31 @@ fn is_not_granted(why: Refusal) -> bool {
 
 /// Whether the user may want to grant a path. Files in `/tmp` were put there by a user; other
 /// system paths do not count. `__pycache__` is left out, because Python works without it.
-fn is_of_interest(path: &Path) -> bool {
+fn is_reportable(path: &Path) -> bool {
     let is_cache = path.components().any(|part| part.as_os_str() == "__pycache__");
-    !is_cache && (path.starts_with("/tmp") || !is_of_the_system(path))
+    !is_cache && (path.starts_with("/tmp") || !is_system_path(path))
 }
 
 /// The nearest existing folder above a path. Programs write a new file and rename it, so granting
 /// the file alone does not suffice.
-fn writable_for(path: &Path) -> PathBuf {
+fn nearest_folder(path: &Path) -> PathBuf {
     let there = path.ancestors().skip(1).find(|above| above.is_dir());
     there.unwrap_or(path).to_owned()
 }
 
 fn is_secret(path: &Path, home: &Path) -> bool {
-    SECRETS.iter().any(|name| path.starts_with(home.join(name)))
+    SECRET_NAMES.iter().any(|name| path.starts_with(home.join(name)))
         || path.starts_with("/etc")
         || path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(".env"))
 }
 
-/// Whether a folder contains one of the [`SECRETS`].
-fn holds_secrets(folder: &Path, home: &Path) -> bool {
-    SECRETS.iter().any(|name| home.join(name).starts_with(folder))
+/// Whether a folder contains one of the [`SECRET_NAMES`].
+fn contains_secrets(folder: &Path, home: &Path) -> bool {
+    SECRET_NAMES.iter().any(|name| home.join(name).starts_with(folder))
 }
 
 /// A path relative to `directory` if it is below it, as the user can type it there.
-fn short(path: &Path, directory: &Path) -> String {
+fn shorten_path(path: &Path, directory: &Path) -> String {
     match path.strip_prefix(directory) {
         Ok(rest) if rest.as_os_str().is_empty() => ".".to_owned(),
         // `~` would be the home, and `-` an option.
@@ -342,20 +342,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shells_say_what_they_do_not_find() {
+    fn missing_programs_are_read_from_shell_messages() {
         let printed =
             "a.sh: 3: seq: not found\nbash: line 1: tac: command not found\nx: not found y";
         assert_eq!(not_found(printed).collect::<Vec<_>>(), ["seq", "tac"]);
     }
 
     #[test]
-    fn paths_are_short_and_folders_exist() {
+    fn paths_are_shortened() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
-        assert_eq!(writable_for(&root.join("out/deep/a.txt")), root);
-        assert_eq!(short(&root.join("a/b"), root), "a/b");
-        assert_eq!(short(root, root), ".");
-        assert_eq!(short(&root.join("~/x"), root), "./~/x");
+        assert_eq!(nearest_folder(&root.join("out/deep/a.txt")), root);
+        assert_eq!(shorten_path(&root.join("a/b"), root), "a/b");
+        assert_eq!(shorten_path(root, root), ".");
+        assert_eq!(shorten_path(&root.join("~/x"), root), "./~/x");
         assert!(is_secret(&root.join(".ssh/id"), root) && !is_secret(&root.join("ssh"), root));
         assert!(is_secret(Path::new("/etc/shadow"), root));
     }

@@ -21,7 +21,7 @@ use crate::{
     error::RunError,
     home::Home,
     limits,
-    loaded_skill::{HISTORY, LoadedSkill},
+    loaded_skill::{HISTORY_FOLDERS, LoadedSkill},
     packages::{
         host_path::HostPath,
         inline, node,
@@ -29,7 +29,7 @@ use crate::{
         requirements_file, versions,
     },
     python::{
-        environment::{self, Builds, Environment, EnvironmentError, Installer, Wanted},
+        environment::{self, Builds, Environment, EnvironmentError, EnvironmentSpec, Installer},
         requirement::{Places, Requirement, requirements},
         version::{self, PythonError},
     },
@@ -37,9 +37,9 @@ use crate::{
 };
 
 /// Bytes of a script in which metadata is searched, and of a list of packages.
-const MAX_SCRIPT: u64 = 1 << 20;
+const MAX_SCRIPT_BYTES: u64 = 1 << 20;
 /// Bytes of a lock file: those of large projects have some mebibytes.
-const MAX_LIST: u64 = 16 << 20;
+const MAX_LIST_BYTES: u64 = 16 << 20;
 
 /// Maximum number of entries in the folder of a `package.json`; each one is a mount.
 const MAX_ENTRIES: usize = 1024;
@@ -79,7 +79,7 @@ enum Language {
 }
 
 /// A script or an argument whose packages are determined.
-struct Code {
+struct ScriptCode {
     language: Language,
     /// The script, if it is a file of the skill.
     script: Option<PathBuf>,
@@ -94,7 +94,7 @@ struct Code {
 pub(super) fn needs(loaded_skill: &LoadedSkill, action: &mut Action) -> Result<Packages, RunError> {
     let Action::Command { program, arguments, .. } = action else { return Ok(Packages::None) };
     let Some(code) = code(loaded_skill, program, arguments) else { return Ok(Packages::None) };
-    let lists = &mut Lists::default();
+    let lists = &mut PackageLists::default();
     let needs = match code.language {
         Language::Python => python_needs(loaded_skill, &code, lists)?.map(Packages::Python),
         Language::Node => node_needs(loaded_skill, &code, lists)?.map(Packages::Node),
@@ -115,16 +115,16 @@ pub(crate) fn names(loaded_skill: &LoadedSkill) -> Vec<String> {
         loaded_skill.skill.requirements.python_packages.iter().cloned().collect();
     let Some(folder) = loaded_skill.folder.as_deref() else { return names.into_iter().collect() };
     let files =
-        loaded_skill.skill.resources.iter().take(limits::SCRIPTS).map(|path| folder.join(path));
+        loaded_skill.skill.resources.iter().take(limits::MAX_SCRIPTS).map(|path| folder.join(path));
     let files = files.filter_map(|path| {
         let language = language_of_file(&path)?;
-        Some(Code { language, script: Some(path), text: None })
+        Some(ScriptCode { language, script: Some(path), text: None })
     });
     let blocks = fences(&loaded_skill.skill.body, None).into_iter().filter_map(|fence| {
         let language = language_of_program(fence.interpreter)?;
-        Some(Code { language, script: None, text: Some(fence.code) })
+        Some(ScriptCode { language, script: None, text: Some(fence.code) })
     });
-    let lists = &mut Lists::default();
+    let lists = &mut PackageLists::default();
     for code in files.chain(blocks) {
         match code.language {
             Language::Python => {
@@ -142,12 +142,12 @@ pub(crate) fn names(loaded_skill: &LoadedSkill) -> Vec<String> {
     names.into_iter().collect()
 }
 
-fn code(loaded_skill: &LoadedSkill, program: &Program, arguments: &[String]) -> Option<Code> {
+fn code(loaded_skill: &LoadedSkill, program: &Program, arguments: &[String]) -> Option<ScriptCode> {
     let folder = loaded_skill.folder.as_deref();
     let is_own = |path: &Path| folder.is_some_and(|folder| path.starts_with(folder));
     if is_own(&program.path) {
         let language = language_of_file(&program.path)?;
-        return Some(Code { language, script: Some(program.path.clone()), text: None });
+        return Some(ScriptCode { language, script: Some(program.path.clone()), text: None });
     }
     let language = language_of_program(program.path.file_name()?.to_str()?)?;
     let is_code = |word: &&String| matches!(word.as_str(), "-c" | "-e" | "--eval" | "-m" | "-p");
@@ -155,7 +155,7 @@ fn code(loaded_skill: &LoadedSkill, program: &Program, arguments: &[String]) -> 
     let script = before.map(PathBuf::from).find(|path| is_own(path) && path.is_file());
     let at = arguments.iter().position(|word| matches!(word.as_str(), "-c" | "-e"));
     let text = at.and_then(|index| arguments.get(index + 1)).filter(|_| script.is_none()).cloned();
-    Some(Code { language, script, text })
+    Some(ScriptCode { language, script, text })
 }
 
 fn language_of_program(name: &str) -> Option<Language> {
@@ -183,7 +183,7 @@ fn head(path: &Path) -> Option<String> {
     let is_file = fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
     let mut bytes = Vec::new();
     let file = is_file.then(|| File::open(path).ok()).flatten()?;
-    file.take(MAX_SCRIPT).read_to_end(&mut bytes).ok()?;
+    file.take(MAX_SCRIPT_BYTES).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -218,7 +218,7 @@ impl ListFile {
 /// without it, other packages or versions would be installed than its author wrote.
 fn list(loaded_skill: &LoadedSkill, path: &Path, limit: u64) -> Result<Option<String>, RunError> {
     let refused = |what: String| {
-        let message = format!("{} {what}", shown(loaded_skill, path));
+        let message = format!("{} {what}", path_in_skill(loaded_skill, path));
         RunError::refused("requirement-refused", message)
     };
     match ListFile::read(path, limit) {
@@ -238,12 +238,12 @@ fn list(loaded_skill: &LoadedSkill, path: &Path, limit: u64) -> Result<Option<St
 /// The lists of packages by their folder, so that each file is read once for all scripts of a
 /// skill.
 #[derive(Default)]
-struct Lists {
+struct PackageLists {
     python: HashMap<PathBuf, Result<Option<Vec<String>>, RunError>>,
     node: HashMap<PathBuf, Result<Option<Arc<Manifest>>, RunError>>,
 }
 
-impl Lists {
+impl PackageLists {
     fn python(
         &mut self,
         loaded_skill: &LoadedSkill,
@@ -265,15 +265,16 @@ impl Lists {
 
 fn python_needs(
     loaded_skill: &LoadedSkill,
-    code: &Code,
-    lists: &mut Lists,
+    code: &ScriptCode,
+    lists: &mut PackageLists,
 ) -> Result<Option<PythonNeeds>, RunError> {
     let text = match &code.script {
         Some(script) => head(script),
         None => code.text.clone(),
     };
-    let name =
-        || code.script.as_deref().map_or("the code".into(), |path| shown(loaded_skill, path));
+    let name = || {
+        code.script.as_deref().map_or("the code".into(), |path| path_in_skill(loaded_skill, path))
+    };
     let inline = inline::read(&text.unwrap_or_default()).map_err(|error| {
         RunError::refused("requirement-refused", format!("{}: {error}", name()))
             .with_hint("correct the block, or remove it and list packages in requirements.txt")
@@ -281,7 +282,7 @@ fn python_needs(
     let mut all = loaded_skill.skill.requirements.python_packages.clone();
     let (list, range) = match inline {
         Some(inline) => (inline.dependencies, inline.requires_python),
-        None => (listed(loaded_skill, code.script.as_deref(), lists)?, None),
+        None => (listed_requirements(loaded_skill, code.script.as_deref(), lists)?, None),
     };
     all.extend(list);
     if all.is_empty() && range.is_none() {
@@ -289,18 +290,18 @@ fn python_needs(
     }
     let requirements = requirements(&all, Places::Refused).map_err(|error| {
         RunError::refused("requirement-refused", format!("{}: {error}", name()))
-            .with_hint(ONLY_THE_INDEX)
+            .with_hint(INDEX_ONLY_HINT)
     })?;
     Ok(Some(PythonNeeds { requirements, range }))
 }
 
-const ONLY_THE_INDEX: &str = "list packages of the index by name and version: six==1.16.0";
+const INDEX_ONLY_HINT: &str = "list packages of the index by name and version: six==1.16.0";
 
 /// The lines of the `requirements.txt` beside a script, or else of the one in the skill's root.
-fn listed(
+fn listed_requirements(
     loaded_skill: &LoadedSkill,
     script: Option<&Path>,
-    lists: &mut Lists,
+    lists: &mut PackageLists,
 ) -> Result<Vec<String>, RunError> {
     let Some(root) = loaded_skill.folder.as_deref() else { return Ok(Vec::new()) };
     let beside = script.and_then(Path::parent).filter(|folder| folder.starts_with(root));
@@ -318,21 +319,21 @@ fn read_requirements(
     folder: &Path,
 ) -> Result<Option<Vec<String>>, RunError> {
     let path = folder.join("requirements.txt");
-    let Some(text) = list(loaded_skill, &path, MAX_SCRIPT)? else { return Ok(None) };
+    let Some(text) = list(loaded_skill, &path, MAX_SCRIPT_BYTES)? else { return Ok(None) };
     let lines = requirements_file::lines(&text);
     for (number, line) in &lines {
         // Lines are checked one by one, so that the error can name the line.
         requirements(&[line], Places::Refused).map_err(|error| {
-            let place = format!("{}:{number}", shown(loaded_skill, &path));
+            let place = format!("{}:{number}", path_in_skill(loaded_skill, &path));
             RunError::refused("requirement-refused", format!("{place}: {error}"))
-                .with_hint(ONLY_THE_INDEX)
+                .with_hint(INDEX_ONLY_HINT)
         })?;
     }
     Ok(Some(lines.into_iter().map(|(_, line)| line).collect()))
 }
 
 /// A path relative to the skill's folder, for messages.
-fn shown(loaded_skill: &LoadedSkill, path: &Path) -> String {
+fn path_in_skill(loaded_skill: &LoadedSkill, path: &Path) -> String {
     let folder = loaded_skill.folder.as_deref();
     let inside = folder.and_then(|folder| path.strip_prefix(folder).ok()).unwrap_or(path);
     inside.display().to_string()
@@ -340,8 +341,8 @@ fn shown(loaded_skill: &LoadedSkill, path: &Path) -> String {
 
 fn node_needs(
     loaded_skill: &LoadedSkill,
-    code: &Code,
-    lists: &mut Lists,
+    code: &ScriptCode,
+    lists: &mut PackageLists,
 ) -> Result<Option<NodeNeeds>, RunError> {
     let Some(root) = loaded_skill.folder.as_deref() else { return Ok(None) };
     let start = code.script.as_deref().and_then(Path::parent).unwrap_or(root);
@@ -361,17 +362,17 @@ fn node_needs(
 /// Reads the `package.json` of a folder and its lock file; none if it needs no packages.
 fn read_manifest(loaded_skill: &LoadedSkill, folder: &Path) -> Result<Option<Manifest>, RunError> {
     let path = folder.join("package.json");
-    let Some(text) = list(loaded_skill, &path, MAX_SCRIPT)? else { return Ok(None) };
-    let lock = list(loaded_skill, &folder.join("package-lock.json"), MAX_LIST)?;
+    let Some(text) = list(loaded_skill, &path, MAX_SCRIPT_BYTES)? else { return Ok(None) };
+    let lock = list(loaded_skill, &folder.join("package-lock.json"), MAX_LIST_BYTES)?;
     npm::read(&text, lock.as_deref()).map_err(|error| {
-        let place = shown(loaded_skill, &path);
+        let place = path_in_skill(loaded_skill, &path);
         RunError::refused("requirement-refused", format!("{place}: {error}"))
             .with_hint("name packages of the registry and their versions: \"left-pad\": \"^1.3\"")
     })
 }
 
 /// The run for which packages are installed; its policy and its program are changed.
-pub(super) struct Run<'a> {
+pub(super) struct PackageRun<'a> {
     pub(super) loaded_skill: &'a LoadedSkill,
     pub(super) home: &'a Home,
     pub(super) cancel: &'a Cancel,
@@ -381,15 +382,15 @@ pub(super) struct Run<'a> {
 
 impl Packages {
     /// Installs the packages, and changes the policy so that the run sees them.
-    pub(super) fn provide(
+    pub(super) fn install(
         &self,
-        run: &mut Run<'_>,
+        run: &mut PackageRun<'_>,
         progress: &mut dyn FnMut(&str),
     ) -> Result<(), RunError> {
         match self {
             Self::None => Ok(()),
-            Self::Python(needs) => needs.provide(run, progress),
-            Self::Node(needs) => needs.provide(run, progress),
+            Self::Python(needs) => needs.install(run, progress),
+            Self::Node(needs) => needs.install(run, progress),
         }
     }
 }
@@ -402,7 +403,11 @@ pub(super) fn cache(home: &Home, name: &str) -> Result<PathBuf, RunError> {
 }
 
 impl PythonNeeds {
-    fn provide(&self, run: &mut Run<'_>, progress: &mut dyn FnMut(&str)) -> Result<(), RunError> {
+    fn install(
+        &self,
+        run: &mut PackageRun<'_>,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<(), RunError> {
         let cache = cache(run.home, "python")?;
         let host = HostPath::of(run.policy);
         let interpreter = host_interpreter(&host, &run.program.path)?;
@@ -424,7 +429,7 @@ impl PythonNeeds {
             run.policy.programs.retain(|path| *path != interpreter);
             run.policy.programs.push(python.clone());
         }
-        search_first(run.policy, &made.root.join("bin"));
+        prepend_to_path(run.policy, &made.root.join("bin"));
         let root = made.root.to_string_lossy().into_owned();
         run.policy.environment.insert("VIRTUAL_ENV".to_owned(), Variable::Plain(root));
         // A `PYTHONPATH` of the user would come before the installed packages.
@@ -446,7 +451,7 @@ pub(super) fn host_interpreter(host: &HostPath, path: &Path) -> Result<PathBuf, 
 }
 
 /// Replaces the program of the run, also in the policy.
-fn replace_program(run: &mut Run<'_>, path: PathBuf) {
+fn replace_program(run: &mut PackageRun<'_>, path: PathBuf) {
     for program in run.policy.programs.iter_mut().filter(|program| **program == run.program.path) {
         program.clone_from(&path);
     }
@@ -460,7 +465,7 @@ fn check_range(
     interpreter: &Path,
 ) -> Result<(), RunError> {
     let ask = || python_version(host, interpreter);
-    let found = versions::remembered(cache, interpreter, ask)
+    let found = versions::cached_version(cache, interpreter, ask)
         .map_err(|error| RunError::failed("python-unusable", &error))?;
     let failed = |message: String| RunError::failed("python-version", message);
     match version::satisfies(range, &found) {
@@ -488,14 +493,14 @@ pub(super) fn python_environment(
     requirements: &[Requirement],
     progress: &mut dyn FnMut(&str),
 ) -> Result<Environment, RunError> {
-    let wanted = Wanted {
+    let spec = EnvironmentSpec {
         python: interpreter,
         requirements,
         builds: Builds::Refused,
         installer: host.find("uv").map_or(Installer::Pip, Installer::Uv),
         variables: host.with_path(environment::variables(env::vars_os())),
     };
-    environment::prepare_until(cancel, cache, &wanted, progress).map_err(|error| failed(&error))
+    environment::prepare_until(cancel, cache, &spec, progress).map_err(|error| failed(&error))
 }
 
 fn failed(error: &EnvironmentError) -> RunError {
@@ -507,7 +512,11 @@ fn failed(error: &EnvironmentError) -> RunError {
 }
 
 impl NodeNeeds {
-    fn provide(&self, run: &mut Run<'_>, progress: &mut dyn FnMut(&str)) -> Result<(), RunError> {
+    fn install(
+        &self,
+        run: &mut PackageRun<'_>,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<(), RunError> {
         let cache = cache(run.home, "node")?;
         let host = HostPath::of(run.policy);
         let program = |name: &str| {
@@ -518,7 +527,7 @@ impl NodeNeeds {
             })
         };
         let (node, npm) = (program("node")?, program("npm")?);
-        let tools = node::Tools {
+        let tools = node::NodePrograms {
             node: &node,
             npm: &npm,
             variables: host.with_path(node::variables(env::vars_os())),
@@ -526,9 +535,9 @@ impl NodeNeeds {
         let modules = node::prepare(run.cancel, &cache, &self.manifest, &tools, progress)
             .map_err(|error| failed(&error))?;
         let shown_at = self.folder.join("node_modules");
-        show_entries(run, &self.folder)?;
+        grant_entries(run, &self.folder)?;
         run.policy.mounts.push(Mount { path: shown_at.clone(), source: modules });
-        search_first(run.policy, &shown_at.join(".bin"));
+        prepend_to_path(run.policy, &shown_at.join(".bin"));
         if self.is_argument {
             let path = shown_at.to_string_lossy().into_owned();
             run.policy.environment.insert("NODE_PATH".to_owned(), Variable::Plain(path));
@@ -540,7 +549,7 @@ impl NodeNeeds {
 /// Grants the entries of a folder of the skill one by one. `node_modules` cannot be mounted in a
 /// folder of the host where it does not exist, and nothing is created on the host; a folder in
 /// memory can have any mount point.
-fn show_entries(run: &mut Run<'_>, folder: &Path) -> Result<(), RunError> {
+fn grant_entries(run: &mut PackageRun<'_>, folder: &Path) -> Result<(), RunError> {
     let failed = |message: String| RunError::failed("packages-not-shown", message);
     let unreadable = |error| failed(format!("cannot read {}: {error}", folder.display()));
     let root = run.loaded_skill.folder.as_deref().unwrap_or(folder);
@@ -553,7 +562,7 @@ fn show_entries(run: &mut Run<'_>, folder: &Path) -> Result<(), RunError> {
             return Err(failed(message).with_hint("put them into folders"));
         }
         let (path, name) = (entry.path(), entry.file_name());
-        if HISTORY.iter().any(|history| name == OsStr::new(history)) {
+        if HISTORY_FOLDERS.iter().any(|history| name == OsStr::new(history)) {
             continue;
         }
         if !entry.file_type().map_err(unreadable)?.is_symlink() {
@@ -569,7 +578,7 @@ fn show_entries(run: &mut Run<'_>, folder: &Path) -> Result<(), RunError> {
 }
 
 /// Puts a folder first on `PATH`.
-fn search_first(policy: &mut Policy, folder: &Path) {
+fn prepend_to_path(policy: &mut Policy, folder: &Path) {
     let rest = match policy.environment.get("PATH") {
         Some(Variable::Plain(path)) => path.clone(),
         _ => String::new(),

@@ -9,13 +9,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use savoir_sandbox::{End, Killer, PathGrant, Policy, Process, Sandbox};
+use savoir_sandbox::{KillHandle, PathGrant, Policy, Process, ProcessEnd, Sandbox};
 use savoir_skill::python::TOOLS_FILE;
 use serde_json::{Map, Value};
 
 use super::{
-    action::{Done, Functions, TOO_MANY_PROCESSES, TOO_MUCH_MEMORY},
-    packages, still_wanted,
+    action::{FinishedAction, Functions, TOO_MANY_PROCESSES, TOO_MUCH_MEMORY},
+    check_not_cancelled, packages,
 };
 use crate::{
     approval::Program,
@@ -41,7 +41,7 @@ const LOADING: Duration = Duration::from_mins(1);
 #[derive(Debug)]
 pub struct PythonTools {
     process: Process,
-    killer: Killer,
+    killer: KillHandle,
     session: Session<BufReader<File>, File>,
     printed: JoinHandle<Capture>,
     /// Maximum number of bytes that the process may print.
@@ -102,12 +102,12 @@ impl PythonTools {
         let arguments = arguments(loaded_skill, &program, functions);
         // Installing packages may have taken minutes, in which the skill can have changed.
         loaded_skill.refuse_changed()?;
-        still_wanted(cancel)?;
+        check_not_cancelled(cancel)?;
         let mut process = Sandbox::new(policy)?.start(&python, &arguments)?;
-        cancel.hold(process.killer().map_err(|error| failed(&error))?);
-        let killer = process.killer().map_err(|error| failed(&error))?;
-        let guard = process.killer().map_err(|error| failed(&error))?;
-        let on_interruption = process.killer().map_err(|error| failed(&error))?;
+        cancel.set_process(process.kill_handle().map_err(|error| failed(&error))?);
+        let killer = process.kill_handle().map_err(|error| failed(&error))?;
+        let guard = process.kill_handle().map_err(|error| failed(&error))?;
+        let on_interruption = process.kill_handle().map_err(|error| failed(&error))?;
         // This thread ends with the process.
         thread::spawn(move || on_interruption.kill_on_interruption());
         let pipes = (process.take_stdin(), process.take_stdout(), process.take_stderr());
@@ -147,13 +147,13 @@ impl PythonTools {
     }
 
     /// Ends the process and builds the result, with the output of the module.
-    pub(super) fn finish(self, answer: Answer) -> Done {
+    pub(super) fn finish(self, answer: Answer) -> FinishedAction {
         let Self { process, session, printed, limit, .. } = self;
         // The process ends by itself when its input is closed.
         drop(session);
-        let mut outcome = process.wait_at_most(Duration::from_secs(2));
-        if outcome.end == End::TimedOut {
-            outcome.end = End::Stopped;
+        let mut outcome = process.wait_timeout(Duration::from_secs(2));
+        if outcome.end == ProcessEnd::TimedOut {
+            outcome.end = ProcessEnd::Stopped;
         }
         let printed = printed.join().unwrap_or_default().finish();
         outcome.output_bytes = printed.total;
@@ -166,10 +166,14 @@ impl PythonTools {
             Answer::Error("host-ended", _, duration) if printed.total > limit => {
                 Envelope::failed("output-limit", output_limit_message(limit), duration)
             }
-            Answer::Error("host-ended", _, duration) if outcome.end == End::TooMuchMemory => {
+            Answer::Error("host-ended", _, duration)
+                if outcome.end == ProcessEnd::TooMuchMemory =>
+            {
                 Envelope::failed("memory-limit", TOO_MUCH_MEMORY, duration)
             }
-            Answer::Error("host-ended", _, duration) if outcome.end == End::TooManyProcesses => {
+            Answer::Error("host-ended", _, duration)
+                if outcome.end == ProcessEnd::TooManyProcesses =>
+            {
                 Envelope::failed("process-limit", TOO_MANY_PROCESSES, duration)
             }
             Answer::Error(code, message, duration) => Envelope::failed(code, message, duration),
@@ -178,7 +182,7 @@ impl PythonTools {
             envelope.output = printed.output;
             envelope.truncated = printed.truncated > 0;
         }
-        Done { envelope, outcome, value: whole }
+        FinishedAction { envelope, outcome, value: whole }
     }
 }
 
@@ -250,7 +254,7 @@ fn environment(
 }
 
 /// Calls `work`, which waits for the process, and kills the process after `most`.
-fn limited<T>(killer: &Killer, most: Duration, work: impl FnOnce() -> T) -> T {
+fn limited<T>(killer: &KillHandle, most: Duration, work: impl FnOnce() -> T) -> T {
     let (done, waiting) = mpsc::channel::<()>();
     thread::scope(|scope| {
         scope.spawn(move || {
@@ -265,7 +269,7 @@ fn limited<T>(killer: &Killer, most: Duration, work: impl FnOnce() -> T) -> T {
 }
 
 /// Captures the output, and kills the process when it prints more than `limit` bytes.
-fn capture(mut stderr: File, killer: &Killer, limit: u64) -> Capture {
+fn capture(mut stderr: File, killer: &KillHandle, limit: u64) -> Capture {
     let mut capture = Capture::default();
     let mut buffer = vec![0; 16 << 10];
     let mut total = 0;

@@ -73,7 +73,7 @@ impl ProgramTerminal {
 
     /// Handles typed keys. Must also be called regularly with an empty slice, to follow size
     /// changes.
-    pub(super) fn look(&mut self, keys: &[u8]) {
+    pub(super) fn watch_keys(&mut self, keys: &[u8]) {
         let size = size();
         if size != self.size {
             self.size = size;
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ends_of_lines_are_plain() {
+    fn line_ends_are_normalized() {
         let mut lines = LineEnds::default();
         let plain: Vec<u8> = [&b"a\r"[..], b"\nb\r\n", b"50%\r100%\r", b"\r\n"]
             .iter()

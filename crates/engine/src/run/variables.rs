@@ -68,7 +68,7 @@ impl Unseen {
         let set = set.map(|(name, _)| (name, false));
         let stored = run_env.secrets.iter().map(|secret| (&secret.name, true));
         let is_unseen = |name: &str| {
-            let is_ordinary = !OF_THE_SHELL.contains(&name) && !grant::is_never(name);
+            let is_ordinary = !OF_THE_SHELL.contains(&name) && !grant::is_never_passed(name);
             is_ordinary && !policy.environment.contains_key(name)
         };
         let unseen = set.chain(stored).filter(|(name, _)| is_unseen(name));

@@ -1,5 +1,5 @@
-//! The keyring of the system, as the Secret Service of a desktop gives it: GNOME Keyring,
-//! `KWallet`, `KeePassXC`.
+//! Stores secrets in the keyring of the system, through the Secret Service of a desktop: GNOME
+//! Keyring, `KWallet`, `KeePassXC`.
 //!
 //! It may wait for a person who unlocks it, and it may be stuck. So it is asked by a thread of its
 //! own, which is left behind when it takes too long.
@@ -13,9 +13,9 @@ use secret_service::{
 
 use super::KeyringError;
 
-/// How long a keyring may take to answer at all.
+/// Timeout for any answer of the keyring.
 const ANSWER: Duration = Duration::from_secs(5);
-/// How long a person may take to unlock it.
+/// Timeout for the user to unlock the keyring.
 const UNLOCK: Duration = Duration::from_mins(1);
 
 impl From<secret_service::Error> for KeyringError {

@@ -1,4 +1,4 @@
-//! Other skills and MCP servers that a skill depends on.
+//! Checks the other skills and MCP servers that a skill depends on.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -6,13 +6,13 @@ use savoir_skill::version::{SkillRef, parse_version};
 
 /// A skill that is depended on and is not there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unmet {
-    /// It is not installed.
+pub enum UnmetDependency {
+    /// The skill is not installed.
     NotInstalled {
         /// As the dependency writes it.
         wanted: String,
     },
-    /// It is installed in a version that will not do.
+    /// The installed version does not match.
     OtherVersion {
         /// As the dependency writes it.
         wanted: String,
@@ -28,7 +28,7 @@ pub enum Unmet {
     },
 }
 
-impl fmt::Display for Unmet {
+impl fmt::Display for UnmetDependency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotInstalled { wanted } => write!(f, "{wanted} is not installed"),
@@ -41,28 +41,30 @@ impl fmt::Display for Unmet {
 }
 
 /// The dependencies, written `name@range`, that no installed skill meets.
-pub fn unmet_skills(
+pub fn find_unmet_skills(
     wanted: &[impl AsRef<str>],
     installed: impl Fn(&SkillRef) -> Option<String>,
-) -> Vec<Unmet> {
+) -> Vec<UnmetDependency> {
     let unmet = |text: &str| {
         let wanted = text.to_owned();
         let reference = match SkillRef::parse(text) {
             Ok(reference) => reference,
-            Err(error) => return Some(Unmet::Unreadable { wanted, reason: error.to_string() }),
+            Err(error) => {
+                return Some(UnmetDependency::Unreadable { wanted, reason: error.to_string() });
+            }
         };
         let Some(installed) = installed(&reference) else {
-            return Some(Unmet::NotInstalled { wanted });
+            return Some(UnmetDependency::NotInstalled { wanted });
         };
         let fits = reference.range.is_any()
             || parse_version(&installed).is_ok_and(|version| reference.range.matches(&version));
-        (!fits).then_some(Unmet::OtherVersion { wanted, installed })
+        (!fits).then_some(UnmetDependency::OtherVersion { wanted, installed })
     };
     wanted.iter().filter_map(|text| unmet(text.as_ref())).collect()
 }
 
-/// The MCP servers that nobody here knows, each once.
-pub fn unknown_servers(wanted: &[impl AsRef<str>], known: &BTreeSet<String>) -> Vec<String> {
+/// Returns the MCP servers that are not configured, each once.
+pub fn find_unknown_servers(wanted: &[impl AsRef<str>], known: &BTreeSet<String>) -> Vec<String> {
     let mut unknown: Vec<String> = Vec::new();
     for name in wanted.iter().map(AsRef::as_ref) {
         if !known.contains(name) && !unknown.iter().any(|seen| seen == name) {
@@ -77,14 +79,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_are_held_against_what_is_installed() {
+    fn installed_versions_are_compared_with_ranges() {
         let installed = |wanted: &SkillRef| match wanted.name.as_str() {
             "old" => Some("1.0.0".to_owned()),
             "odd" => Some("yesterday".to_owned()),
             _ => None,
         };
-        let unmet =
-            unmet_skills(&["old@^1", "old@>=2", "odd", "odd@1", "gone", "x@||", "@1"], installed);
+        let unmet = find_unmet_skills(
+            &["old@^1", "old@>=2", "odd", "odd@1", "gone", "x@||", "@1"],
+            installed,
+        );
         let said: Vec<String> = unmet.iter().map(ToString::to_string).collect();
         assert_eq!(said[0], "old@>=2 is needed, 1.0.0 is installed");
         assert_eq!(said[1], "odd@1 is needed, yesterday is installed");
@@ -96,6 +100,6 @@ mod tests {
     #[test]
     fn servers_by_name() {
         let known = BTreeSet::from(["a".to_owned()]);
-        assert_eq!(unknown_servers(&["a", "b", "b"], &known), ["b"]);
+        assert_eq!(find_unknown_servers(&["a", "b", "b"], &known), ["b"]);
     }
 }

@@ -1,4 +1,4 @@
-//! The code blocks of a body that a runtime may execute. By default they are only text.
+//! Finds the code blocks of a body that a runtime may execute. By default they are only text.
 
 use savoir_skill::{Span, markdown::Outline};
 use thiserror::Error;
@@ -22,7 +22,7 @@ pub struct Fence {
     pub interpreter: &'static str,
     /// The lines between the fences.
     pub code: String,
-    /// Where in the body they are.
+    /// The range in the body.
     pub span: Span,
 }
 
@@ -41,7 +41,7 @@ impl FenceError {
 }
 
 /// The code blocks of a body that can be executed, in order; with `language`, only those whose
-/// hint means the same program. A block that is not closed is not run: nobody knows its end.
+/// hint means the same program. A block that is not closed is not run, because its end is unknown.
 pub fn fences(body: &str, language: Option<&str>) -> Vec<Fence> {
     let wanted = language.map(interpreter);
     let outline = Outline::new(body, Span::new(0, body.len()));

@@ -6,12 +6,12 @@ use savoir_skill::skill::Output;
 use serde_json::Value;
 use thiserror::Error;
 
-/// Most places that are told, and most characters of each.
+/// Maximum number of reported violations, and characters of each.
 const MAX_VIOLATIONS: usize = 10;
-const LONGEST_MESSAGE: usize = 200;
+const MAX_MESSAGE_CHARS: usize = 200;
 
 /// The largest file that is read to hold it against a schema.
-const LARGEST_FILE: u64 = 16 * 1024 * 1024;
+const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// An answer of the promised type.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +29,7 @@ pub enum Answer {
 pub struct Violation {
     /// JSON pointer into the answer; empty for the whole.
     pub pointer: String,
-    /// What is wrong there.
+    /// The reason.
     pub message: String,
 }
 
@@ -43,7 +43,7 @@ impl fmt::Display for Violation {
 /// Why an answer is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum OutputError {
-    /// The type is none that skillrt knows.
+    /// The type is not a type of skillrt.
     #[error("`{0}` is no type of output, there are text, json and file")]
     UnknownType(String),
     /// The answer is not JSON.
@@ -55,7 +55,7 @@ pub enum OutputError {
     /// The answer is not what the schema says: the first places.
     #[error("the answer does not match the schema: {}", join(.0))]
     Mismatch(Vec<Violation>),
-    /// The schema is none, or needs another that is not in it.
+    /// The schema is invalid or refers to an external schema.
     #[error("the schema cannot be used: {0}")]
     BadSchema(String),
 }
@@ -77,7 +77,7 @@ impl OutputError {
     }
 }
 
-/// Reads an answer as the type that the skill promises, and holds it against the schema.
+/// Parses an answer as the declared type and validates it against the schema.
 ///
 /// JSON may stand in one code block, as models like to write it. For `file` the answer is a path;
 /// the schema is then about the file's content, as JSON. Schemas elsewhere are never fetched.
@@ -86,14 +86,14 @@ pub fn validate_output(output: &Output, text: &str) -> Result<Answer, OutputErro
     match output.kind.as_str() {
         "text" => {
             if let Some(schema) = schema {
-                hold(schema, &Value::from(text))?;
+                validate_schema(schema, &Value::from(text))?;
             }
             Ok(Answer::Text(text.to_owned()))
         }
         "json" => {
-            let value = parse(without_fence(text))?;
+            let value = parse(strip_fence(text))?;
             if let Some(schema) = schema {
-                hold(schema, &value)?;
+                validate_schema(schema, &value)?;
             }
             Ok(Answer::Json(value))
         }
@@ -103,7 +103,7 @@ pub fn validate_output(output: &Output, text: &str) -> Result<Answer, OutputErro
                 return Err(OutputError::NoFile(text.trim().to_owned()));
             }
             if let Some(schema) = schema {
-                hold(schema, &parse(&content(&path)?)?)?;
+                validate_schema(schema, &parse(&content(&path)?)?)?;
             }
             Ok(Answer::File(path))
         }
@@ -128,15 +128,15 @@ fn content(path: &PathBuf) -> Result<String, OutputError> {
     let failed = |why: &dyn fmt::Display| OutputError::NoFile(format!("{}: {why}", path.display()));
     let file = fs::File::open(path).map_err(|error| failed(&error))?;
     let mut text = String::new();
-    let read = file.take(LARGEST_FILE + 1).read_to_string(&mut text);
+    let read = file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text);
     match read.map_err(|error| failed(&error))? as u64 {
-        size if size > LARGEST_FILE => Err(failed(&"it is larger than 16 MiB")),
+        size if size > MAX_FILE_BYTES => Err(failed(&"it is larger than 16 MiB")),
         _ => Ok(text),
     }
 }
 
 /// The content of the code block that is the whole text, or the text.
-fn without_fence(text: &str) -> &str {
+fn strip_fence(text: &str) -> &str {
     let inner = || {
         let (info, rest) = text.trim().strip_prefix("```")?.split_once('\n')?;
         let known = matches!(info.trim().to_ascii_lowercase().as_str(), "" | "json");
@@ -147,19 +147,19 @@ fn without_fence(text: &str) -> &str {
 
 /// The JSON of an answer, without the code block around it.
 pub fn json_text(answer: &str) -> &str {
-    without_fence(answer).trim()
+    strip_fence(answer).trim()
 }
 
 /// A violation quotes what it is about, which may be the whole answer.
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(LONGEST_MESSAGE) {
+fn shorten(text: &str) -> String {
+    match text.char_indices().nth(MAX_MESSAGE_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
 }
 
 /// Validates a value against a JSON Schema: draft 2020-12 unless `$schema` names another one.
-fn hold(schema: &Value, value: &Value) -> Result<(), OutputError> {
+fn validate_schema(schema: &Value, value: &Value) -> Result<(), OutputError> {
     let bad = |error: &dyn fmt::Display| OutputError::BadSchema(shortened(&error.to_string()));
     let mut compiler = boon::Compiler::new();
     compiler.use_loader(Box::new(NoLoader));
@@ -192,8 +192,8 @@ fn collect_violations(error: &boon::ValidationError<'_, '_>, violations: &mut Ve
     }
     if error.causes.is_empty() {
         violations.push(Violation {
-            pointer: shortened(&error.instance_location.to_string()),
-            message: shortened(&error.kind.to_string()),
+            pointer: shorten(&error.instance_location.to_string()),
+            message: shorten(&error.kind.to_string()),
         });
     }
     for cause in &error.causes {
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn many_long_violations_are_told_in_short() {
+    fn violations_are_shortened() {
         let schema = json!({"allOf": vec![json!({"type": "string"}); 2_000]});
         let answer = json!(vec![1; 10_000]).to_string();
         let error = validate("json", schema, &answer).unwrap_err().to_string();
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn models_write_no_files() {
+    fn file_output_is_rejected_for_models() {
         let promised = |kind: &str| Output { kind: kind.into(), schema: Some(json!({})) };
         let answer = validate_answer(&promised("file"), "/etc/passwd").unwrap();
         assert_eq!(answer, Answer::Text("/etc/passwd".into()));
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_elsewhere_are_not_fetched() {
+    fn external_schemas_are_not_fetched() {
         for reference in
             ["http://127.0.0.1:1/x.json", "https://example.com/x", "file:///etc/passwd"]
         {
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_must_be_one() {
+    fn invalid_schema_is_an_error() {
         for schema in [
             json!({"type": "nothing"}),
             json!({"minimum": "x"}),

@@ -1,9 +1,9 @@
-//! Permissions in words.
+//! Describes permissions in English sentences.
 
 use savoir_lint::words::and;
 use savoir_skill::permission::{Domain, Level, Permission};
 
-/// What a skill may do, one line for each kind and place; one line that says so if it is nothing.
+/// Describes what a skill may do, one line for each kind and scope; a single line if it is nothing.
 pub fn permission_lines(permissions: &[Permission]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for permission in permissions {
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_aloud() {
+    fn no_permissions_have_one_line() {
         assert_eq!(lines(&[]), ["nothing: no network, no files, no environment variables"]);
     }
 }

@@ -1,4 +1,4 @@
-//! Programs on the search path.
+//! Finds programs on the search path.
 
 use std::{
     env,
@@ -17,7 +17,7 @@ pub fn missing_programs(names: &[impl AsRef<str>], path: &OsStr) -> Vec<String> 
     missing
 }
 
-/// Where a program is that is named by its bare name.
+/// Finds a program by its bare name.
 ///
 /// A name with a folder in it is never found, and folders of the path that are not absolute are
 /// passed over: what they hold depends on where one stands.
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_that_depend_on_where_one_stands_do_not_count() {
+    fn relative_folders_are_ignored() {
         assert_eq!(find_program("Cargo.toml", OsStr::new(":.:src")), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Python tools, with the interpreter of this machine.
+//! Tests Python tools with the interpreter of this machine.
 
 mod environment;
 mod host;

@@ -8,8 +8,8 @@
 //! let outputs = json!({"rating": {"stars": 4}}).as_object().cloned().unwrap_or_default();
 //! let variables = Map::new();
 //! let scope = Scope::new("a long text", &outputs, &variables);
-//! assert!(condition::holds("{{rating.output.stars}} >= 4 && {{input}} contains 'long'", &scope));
-//! assert!(!condition::holds("{{nothing.output}} == 1", &scope));
+//! assert!(condition::is_true("{{rating.output.stars}} >= 4 && {{input}} contains 'long'", &scope));
+//! assert!(!condition::is_true("{{nothing.output}} == 1", &scope));
 //! ```
 
 mod evaluate;
@@ -20,20 +20,20 @@ mod token;
 use super::{limits, scope::Scope};
 
 /// Whether a condition is true. A condition that cannot be parsed or evaluated is false.
-pub fn holds(expression: &str, scope: &Scope<'_>) -> bool {
-    if expression.chars().count() > limits::EXPRESSION_CHARS {
+pub fn is_true(expression: &str, scope: &Scope<'_>) -> bool {
+    if expression.chars().count() > limits::MAX_EXPRESSION_CHARS {
         return false;
     }
-    let mut room = Room(limits::TEXT_BYTES);
-    let judged = token::tokens(expression, scope, &mut room)
+    let mut budget = TextBudget(limits::MAX_TEXT_BYTES);
+    let result = token::tokens(expression, scope, &mut budget)
         .and_then(parse::parse)
-        .and_then(|tree| evaluate::evaluate(tree, &mut room));
-    judged.is_ok_and(|value| value.is_true())
+        .and_then(|tree| evaluate::evaluate(tree, &mut budget));
+    result.is_ok_and(|value| value.is_true())
 }
 
 /// Why a condition cannot be evaluated, and so is false.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Flaw {
+enum ConditionError {
     /// The expression cannot be parsed.
     Syntax,
     /// A placeholder has no value.
@@ -45,11 +45,11 @@ enum Flaw {
 }
 
 /// The number of bytes that texts may still take.
-struct Room(usize);
+struct TextBudget(usize);
 
-impl Room {
-    fn take(&mut self, bytes: usize) -> Result<(), Flaw> {
-        self.0 = self.0.checked_sub(bytes).ok_or(Flaw::TooLarge)?;
+impl TextBudget {
+    fn take(&mut self, bytes: usize) -> Result<(), ConditionError> {
+        self.0 = self.0.checked_sub(bytes).ok_or(ConditionError::TooLarge)?;
         Ok(())
     }
 }

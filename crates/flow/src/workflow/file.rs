@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn three_shapes() {
+    fn all_file_formats_are_read() {
         let graph =
             json!({"nodes": [{"id": "s", "type": "start", "position": [1, 2]}], "edges": []});
         let name = |value: &Value| parse(value).unwrap().name;
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_workflow() {
+    fn invalid_workflows_are_rejected() {
         let error = |text: &str| read(text).unwrap_err().to_string();
         assert!(error("nodes: []").starts_with("the file is not JSON"));
         assert_eq!(

@@ -22,12 +22,12 @@ pub struct Graph {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
     pub id: String,
-    pub work: Work,
+    pub work: NodeKind,
 }
 
 /// The type of a node, with its settings.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Work {
+pub enum NodeKind {
     /// Starts with the input of the workflow.
     Start {
         /// The variable in which the input is stored.
@@ -159,7 +159,7 @@ impl std::fmt::Display for Problem {
     }
 }
 
-impl Work {
+impl NodeKind {
     /// The name of the type in JSON.
     pub fn name(&self) -> &'static str {
         match self {

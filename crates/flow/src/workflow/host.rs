@@ -1,4 +1,4 @@
-//! Services and policies that a workflow run can use.
+//! Defines the services and policies that a workflow run can use.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use crate::{services::Services, skill_lookup::SkillLookup};
 
 /// Everything that a workflow run may use. Clones share it.
 #[derive(Clone, Debug)]
-pub struct Host {
+pub struct WorkflowHost {
     /// Models and knowledge.
     pub services: Services,
     /// The skills that the user who runs the workflow can see.
-    pub shelf: Arc<dyn SkillLookup>,
+    pub skill_lookup: Arc<dyn SkillLookup>,
     /// The dangerous node types that are enabled.
     pub features: Features,
     /// The servers to which HTTP nodes may send requests.
@@ -89,6 +89,6 @@ impl CodePolicy {
 
 impl Default for CodePolicy {
     fn default() -> Self {
-        Self::new(limits::CODE_AT_ONCE)
+        Self::new(limits::MAX_CONCURRENT_CODE)
     }
 }

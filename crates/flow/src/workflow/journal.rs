@@ -12,7 +12,7 @@ pub const LEASE: Duration = Duration::from_secs(30);
 
 /// How long a run of a workflow can be looked at and resumed since it last got on. Each keeps up to
 /// two mebibytes of outputs.
-pub const EXECUTION_KEPT: Duration = Duration::from_hours(30 * 24);
+pub const EXECUTION_RETENTION: Duration = Duration::from_hours(30 * 24);
 
 /// A store for the checkpoints of one run.
 pub trait Journal: fmt::Debug + Send + Sync {
@@ -24,7 +24,7 @@ pub trait Journal: fmt::Debug + Send + Sync {
     ) -> BoxFuture<'a, Result<(), JournalError>>;
 
     /// Renews the lease, and returns when another worker has taken the run. Polled while nodes run.
-    fn taken(&self) -> BoxFuture<'_, ()> {
+    fn lease_lost(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::pending())
     }
 }
@@ -34,7 +34,7 @@ pub trait Journal: fmt::Debug + Send + Sync {
 pub enum JournalError {
     /// Another worker has the run now.
     #[error("another worker has the run now")]
-    Taken,
+    TakenOver,
     /// The checkpoint cannot be written.
     #[error("{0}")]
     Failed(String),
@@ -80,13 +80,13 @@ impl Journal for StoreJournal {
             let workflows = self.database.workflows();
             match workflows.save(&self.execution, &self.worker, status, checkpoint).await {
                 Ok(true) => Ok(()),
-                Ok(false) => Err(JournalError::Taken),
+                Ok(false) => Err(JournalError::TakenOver),
                 Err(error) => Err(JournalError::Failed(error.to_string())),
             }
         })
     }
 
-    fn taken(&self) -> BoxFuture<'_, ()> {
+    fn lease_lost(&self) -> BoxFuture<'_, ()> {
         let renew = move || async move {
             self.database.workflows().renew(&self.execution, &self.worker, self.lease).await
         };

@@ -1,67 +1,67 @@
-//! Bounds of workflows, each with its reason.
+//! Numeric limits of workflows, each with its reason.
 
 /// Nodes of a workflow. Nobody draws more by hand, and every node is a step of a run of at most
 /// five minutes.
-pub const NODES: usize = 500;
+pub const MAX_NODES: usize = 500;
 
 /// Edges of a workflow: four for each node.
-pub const EDGES: usize = 2000;
+pub const MAX_EDGES: usize = 2000;
 
 /// Characters of the id of a node: it is part of every event of the node.
-pub const ID_CHARS: usize = 255;
+pub const MAX_ID_CHARS: usize = 255;
 
 /// Errors of a graph that are listed; further ones are found once these are fixed.
-pub const PROBLEMS: usize = 20;
+pub const MAX_PROBLEMS: usize = 20;
 
 /// Characters of a condition.
-pub const EXPRESSION_CHARS: usize = 10_000;
+pub const MAX_EXPRESSION_CHARS: usize = 10_000;
 
 /// Nesting of a condition; the parser is recursive.
-pub const EXPRESSION_DEPTH: usize = 64;
+pub const MAX_EXPRESSION_DEPTH: usize = 64;
 
 /// Bytes of a text after values are inserted: a short text can refer to a long output many times.
-pub const TEXT_BYTES: usize = 4 << 20;
+pub const MAX_TEXT_BYTES: usize = 4 << 20;
 
 /// Bytes of all outputs together: they are written to the database after each node, and all runs
 /// share one database.
-pub const OUTPUT_BYTES: usize = 2 << 20;
+pub const MAX_OUTPUT_BYTES: usize = 2 << 20;
 
 /// Earlier messages that the next model node gets. Older messages are dropped.
-pub const HISTORY_MESSAGES: usize = 40;
+pub const MAX_HISTORY_MESSAGES: usize = 40;
 
 /// Bytes of these messages; about what fits into a small model.
-pub const HISTORY_BYTES: usize = 64 << 10;
+pub const MAX_HISTORY_BYTES: usize = 64 << 10;
 
 /// Bytes of an HTTP response; the value of the API contract.
-pub const ANSWER_BYTES: usize = 1 << 20;
+pub const MAX_RESPONSE_BYTES: usize = 1 << 20;
 
 /// Bytes of a URL; servers refuse longer ones.
-pub const URL_BYTES: usize = 8 << 10;
+pub const MAX_URL_BYTES: usize = 8 << 10;
 
 /// Headers of a request.
-pub const HEADERS: usize = 64;
+pub const MAX_HEADERS: usize = 64;
 
 /// Bytes of the output of code that are returned; the value of the API contract.
-pub const PRINTED_BYTES: usize = 10 << 10;
+pub const MAX_SHOWN_OUTPUT_BYTES: usize = 10 << 10;
 
 /// Bytes that code may print before it is stopped.
-pub const PRINTED_AT_MOST: u64 = 1 << 20;
+pub const MAX_PRINTED_BYTES: u64 = 1 << 20;
 
 /// Bytes of one environment variable: Linux allows 128 KiB including the name.
-pub const VARIABLE_BYTES: usize = 120 << 10;
+pub const MAX_VARIABLE_BYTES: usize = 120 << 10;
 
 /// Variables that a node may set.
-pub const VARIABLES: usize = 64;
+pub const MAX_VARIABLES: usize = 64;
 
 /// Processes and threads of code. Without a control group, each process may use the whole memory
 /// limit.
-pub const CODE_PROCESSES: u64 = 8;
+pub const MAX_CODE_PROCESSES: u64 = 8;
 
 /// Files that code may have open.
-pub const CODE_OPEN_FILES: u64 = 64;
+pub const MAX_CODE_OPEN_FILES: u64 = 64;
 
 /// Bytes that code may store in its own folder while it runs.
-pub const CODE_SCRATCH: u64 = 16 << 20;
+pub const MAX_CODE_SCRATCH_BYTES: u64 = 16 << 20;
 
 /// Programs that run for workflows at the same time: each takes up to half a gibibyte.
-pub const CODE_AT_ONCE: usize = 4;
+pub const MAX_CONCURRENT_CODE: usize = 4;

@@ -14,11 +14,11 @@ use savoir_store::Checkpoint;
 use serde_json::Value;
 
 use super::{
-    graph::Work,
-    host::Host,
+    graph::NodeKind,
+    host::WorkflowHost,
     run::WorkflowRun,
     scope::{Scope, text_of},
-    template::TooLong,
+    template::TextTooLong,
 };
 use crate::event::{Emitter, Gone};
 
@@ -26,8 +26,8 @@ use crate::event::{Emitter, Gone};
 pub const DISABLED: &str = "This feature has been disabled by the administrator";
 
 /// The data that a node can use.
-pub(super) struct Given<'a> {
-    pub(super) host: &'a Host,
+pub(super) struct NodeContext<'a> {
+    pub(super) host: &'a WorkflowHost,
     pub(super) run: &'a WorkflowRun<'a>,
     pub(super) id: &'a str,
     pub(super) input: Cow<'a, Value>,
@@ -36,7 +36,7 @@ pub(super) struct Given<'a> {
 
 /// The result of a node.
 #[derive(Debug, Default)]
-pub(super) struct Done {
+pub(super) struct NodeResult {
     pub(super) output: Value,
     pub(super) status_code: Option<u16>,
     /// A variable in which the output is stored, too.
@@ -56,38 +56,38 @@ pub(super) struct Exchange {
 
 /// Why a node did not complete.
 #[derive(Debug)]
-pub(super) enum Stop {
+pub(super) enum NodeError {
     /// The error message for clients.
     Failed(String),
     /// The listener is gone.
     Gone,
 }
 
-impl Stop {
+impl NodeError {
     fn failed(text: impl Into<String>) -> Self {
         Self::Failed(text.into())
     }
 }
 
-impl From<Gone> for Stop {
+impl From<Gone> for NodeError {
     fn from(_: Gone) -> Self {
         Self::Gone
     }
 }
 
-impl From<TooLong> for Stop {
-    fn from(error: TooLong) -> Self {
+impl From<TextTooLong> for NodeError {
+    fn from(error: TextTooLong) -> Self {
         Self::Failed(error.to_string())
     }
 }
 
-impl From<Value> for Done {
+impl From<Value> for NodeResult {
     fn from(output: Value) -> Self {
         Self { output, ..Self::default() }
     }
 }
 
-impl<'a> Given<'a> {
+impl<'a> NodeContext<'a> {
     fn scope(&self) -> Scope<'_> {
         Scope::of(self.run.input, self.checkpoint)
     }
@@ -103,27 +103,31 @@ impl<'a> Given<'a> {
         own.or(self.run.model)
     }
 
-    async fn skill(&self, name: &str) -> Result<Skill, Stop> {
-        let loaded = self.host.shelf.load(name).await;
-        loaded.map_err(|error| Stop::Failed(format!("Failed to load skill '{name}': {error}")))
+    async fn skill(&self, name: &str) -> Result<Skill, NodeError> {
+        let loaded = self.host.skill_lookup.load(name).await;
+        loaded.map_err(|error| NodeError::Failed(format!("Failed to load skill '{name}': {error}")))
     }
 }
 
 /// Executes a node.
-pub(super) async fn perform(work: &Work, given: &Given<'_>, out: &Emitter) -> Result<Done, Stop> {
-    match work {
-        Work::Start { variable } => {
-            let output = given.input.clone().into_owned();
-            Ok(Done { output, variable: variable.clone(), ..Done::default() })
+pub(super) async fn run_node(
+    kind: &NodeKind,
+    context: &NodeContext<'_>,
+    out: &Emitter,
+) -> Result<NodeResult, NodeError> {
+    match kind {
+        NodeKind::Start { variable } => {
+            let output = context.input.clone().into_owned();
+            Ok(NodeResult { output, variable: variable.clone(), ..NodeResult::default() })
         }
-        Work::Llm(llm) => llm::perform(llm, given, out).await,
-        Work::Knowledge { base } => knowledge::perform(base.as_deref(), given, out).await,
-        Work::Condition { expression } => condition::perform(expression, given, out).await,
-        Work::Skill { name, mappings } => {
-            skill::perform(name.as_deref(), mappings.as_ref(), given, out).await
+        NodeKind::Llm(llm) => llm::run(llm, context, out).await,
+        NodeKind::Knowledge { base } => knowledge::run(base.as_deref(), context, out).await,
+        NodeKind::Condition { expression } => condition::run(expression, context, out).await,
+        NodeKind::Skill { name, mappings } => {
+            skill::run(name.as_deref(), mappings.as_ref(), context, out).await
         }
-        Work::Http(http) => http::perform(http, given).await,
-        Work::Code(code) => code::perform(code, given).await,
-        Work::End => Ok(given.input.clone().into_owned().into()),
+        NodeKind::Http(http) => http::run(http, context).await,
+        NodeKind::Code(code) => code::run(code, context).await,
+        NodeKind::End => Ok(context.input.clone().into_owned().into()),
     }
 }

@@ -10,12 +10,12 @@ use std::{
 use savoir_store::{Checkpoint, ExecutionStatus};
 use serde_json::Value;
 
-use self::state::State;
+use self::state::RunState;
 use super::{
-    graph::{Graph, Node, Work},
-    host::Host,
+    graph::{Graph, Node, NodeKind},
+    host::WorkflowHost,
     journal::{Journal, JournalError},
-    node::{self, Done, Given, Stop},
+    node::{self, NodeContext, NodeError, NodeResult},
 };
 use crate::event::{self, Emitter, Event, Gone};
 
@@ -52,12 +52,12 @@ pub enum WorkflowOutcome {
     /// The run exceeded the host's time limit; it can be resumed.
     TimedOut,
     /// Another worker has taken the run.
-    Taken,
+    TakenOver,
 }
 
 /// Runs a workflow and emits all events, including the final `done`.
 pub async fn run_to_end(
-    host: &Host,
+    host: &WorkflowHost,
     run: WorkflowRun<'_>,
     journal: &dyn Journal,
     out: &Emitter,
@@ -71,57 +71,58 @@ pub async fn run_to_end(
 ///
 /// When the listener is gone, the run is stored as failed, so that it can be resumed.
 pub async fn run(
-    host: &Host,
+    host: &WorkflowHost,
     mut run: WorkflowRun<'_>,
     journal: &dyn Journal,
     out: &Emitter,
 ) -> Result<WorkflowOutcome, Gone> {
     let limit = host.services.limits.workflow;
-    let mut state = State::new(std::mem::take(&mut run.checkpoint));
-    let walk = Walk { host, run: &run, journal, out, closing: AtomicBool::new(false) };
-    let ended = {
-        let mut walking = pin!(tokio::time::timeout(limit, walk.all(&mut state)));
-        let ended = tokio::select! {
+    let mut state = RunState::new(std::mem::take(&mut run.checkpoint));
+    let runner =
+        WorkflowRunner { host, run: &run, journal, out, saving_last: AtomicBool::new(false) };
+    let result = {
+        let mut running = pin!(tokio::time::timeout(limit, runner.run_all(&mut state)));
+        let result = tokio::select! {
             biased;
-            () = out.gone() => Ok(Err(Halt::Gone)),
-            ended = &mut walking => ended,
+            () = out.gone() => Ok(Err(RunStop::Gone)),
+            result = &mut running => result,
             // Writing the last checkpoint releases the lease, so losing it is expected then.
-            () = journal.taken() => {
-                let closing = walk.closing.load(Ordering::Relaxed);
-                if closing { walking.await } else { Ok(Err(Halt::Taken)) }
+            () = journal.lease_lost() => {
+                let saving_last = runner.saving_last.load(Ordering::Relaxed);
+                if saving_last { running.await } else { Ok(Err(RunStop::TakenOver)) }
             }
         };
-        ended.unwrap_or(Err(Halt::TimedOut))
+        result.unwrap_or(Err(RunStop::TimedOut))
     };
-    match ended {
+    match result {
         Ok(output) => {
             out.emit(Event::WorkflowComplete { final_output: output.clone() }).await?;
             Ok(WorkflowOutcome::Completed { output })
         }
-        Err(halt) => walk.halt(halt, &state).await,
+        Err(stop_reason) => runner.stop(stop_reason, &state).await,
     }
 }
 
 /// Why a run stops early.
-enum Halt {
+enum RunStop {
     Failed(String),
     TimedOut,
-    Taken,
+    TakenOver,
     Gone,
 }
 
-impl From<Gone> for Halt {
+impl From<Gone> for RunStop {
     fn from(_: Gone) -> Self {
         Self::Gone
     }
 }
 
-impl From<JournalError> for Halt {
+impl From<JournalError> for RunStop {
     fn from(error: JournalError) -> Self {
         match error {
-            JournalError::Taken => Self::Taken,
+            JournalError::TakenOver => Self::TakenOver,
             JournalError::Failed(reason) => {
-                tracing::error!(reason, "a checkpoint of a workflow was not kept");
+                tracing::error!(reason, "a checkpoint of a workflow was not stored");
                 Self::Failed("Execution state could not be saved".to_owned())
             }
         }
@@ -129,31 +130,31 @@ impl From<JournalError> for Halt {
 }
 
 /// The constant data of a run.
-struct Walk<'a> {
-    host: &'a Host,
+struct WorkflowRunner<'a> {
+    host: &'a WorkflowHost,
     run: &'a WorkflowRun<'a>,
     journal: &'a dyn Journal,
     out: &'a Emitter,
     /// Whether the last checkpoint is being written.
-    closing: AtomicBool,
+    saving_last: AtomicBool,
 }
 
-impl Walk<'_> {
+impl WorkflowRunner<'_> {
     /// Executes all nodes; returns the last output.
-    async fn all(&self, state: &mut State) -> Result<Value, Halt> {
-        self.begin(state).await?;
+    async fn run_all(&self, state: &mut RunState) -> Result<Value, RunStop> {
+        self.start_run(state).await?;
         while let Some(node) = state.next(self.run.graph) {
-            self.node(node, state).await?;
+            self.run_node(node, state).await?;
             if !state.is_over(self.run.graph) {
                 self.journal.save(ExecutionStatus::Running, state.checkpoint()).await?;
             }
         }
-        self.closing.store(true, Ordering::Relaxed);
+        self.saving_last.store(true, Ordering::Relaxed);
         self.journal.save(ExecutionStatus::Completed, state.checkpoint()).await?;
         Ok(state.last_output())
     }
 
-    async fn begin(&self, state: &mut State) -> Result<(), Halt> {
+    async fn start_run(&self, state: &mut RunState) -> Result<(), RunStop> {
         let WorkflowRun { graph, .. } = self.run;
         self.out
             .emit(Event::WorkflowStart {
@@ -163,36 +164,36 @@ impl Walk<'_> {
                 resumed: self.run.resumed,
             })
             .await?;
-        let is_start = |node: &&Node| matches!(node.work, Work::Start { .. });
+        let is_start = |node: &&Node| matches!(node.work, NodeKind::Start { .. });
         let starts: Vec<String> =
             graph.nodes().iter().filter(is_start).map(|node| node.id.clone()).collect();
         if starts.is_empty() {
-            return Err(Halt::Failed("Workflow has no start node".to_owned()));
+            return Err(RunStop::Failed("Workflow has no start node".to_owned()));
         }
         if graph.has_cycle() {
-            return Err(Halt::Failed("Workflow contains a cycle".to_owned()));
+            return Err(RunStop::Failed("Workflow contains a cycle".to_owned()));
         }
-        state.begin(starts);
+        state.queue_start_nodes(starts);
         Ok(())
     }
 
-    async fn node(&self, node: &Node, state: &mut State) -> Result<(), Halt> {
+    async fn run_node(&self, node: &Node, state: &mut RunState) -> Result<(), RunStop> {
         let node_id = || node.id.clone();
         let node_type = node.work.name();
         self.out.emit(Event::NodeStart { node_id: node_id(), node_type }).await?;
-        let given = Given {
+        let context = NodeContext {
             host: self.host,
             run: self.run,
             id: &node.id,
             input: state.input_of(node, self.run),
             checkpoint: state.checkpoint(),
         };
-        let done = match node::perform(&node.work, &given, &self.out.for_node(&node.id)).await {
+        let done = match node::run_node(&node.work, &context, &self.out.for_node(&node.id)).await {
             Ok(done) => done,
-            Err(Stop::Gone) => return Err(Halt::Gone),
-            Err(Stop::Failed(error)) => return Err(self.failed(node, error).await),
+            Err(NodeError::Gone) => return Err(RunStop::Gone),
+            Err(NodeError::Failed(error)) => return Err(self.failed(node, error).await),
         };
-        let Done { output, status_code, .. } = &done;
+        let NodeResult { output, status_code, .. } = &done;
         let complete = Event::NodeComplete {
             node_id: node_id(),
             output: output.clone(),
@@ -204,33 +205,34 @@ impl Walk<'_> {
         Ok(self.out.emit(complete).await?)
     }
 
-    async fn failed(&self, node: &Node, error: String) -> Halt {
+    async fn failed(&self, node: &Node, error: String) -> RunStop {
         let event = Event::NodeError { node_id: node.id.clone(), error: error.clone() };
         match self.out.emit(event).await {
-            Ok(()) => Halt::Failed(error),
-            Err(Gone) => Halt::Gone,
+            Ok(()) => RunStop::Failed(error),
+            Err(Gone) => RunStop::Gone,
         }
     }
 
     /// Stores the progress of a run that ends early, and emits the reason.
-    async fn halt(&self, halt: Halt, state: &State) -> Result<WorkflowOutcome, Gone> {
+    async fn stop(&self, stop_reason: RunStop, state: &RunState) -> Result<WorkflowOutcome, Gone> {
         // The worker that has taken the run stores its checkpoints.
-        if !matches!(halt, Halt::Taken)
+        if !matches!(stop_reason, RunStop::TakenOver)
             && let Err(error) = self.journal.save(ExecutionStatus::Failed, state.checkpoint()).await
         {
-            tracing::warn!(%error, execution = self.run.execution_id, "a failed run was not kept");
+            tracing::warn!(%error, execution = self.run.execution_id, "a failed run was not stored");
         }
-        let (error, outcome) = match halt {
-            Halt::Gone => return Err(Gone),
-            Halt::Failed(error) => (error.clone(), WorkflowOutcome::Failed { error }),
-            Halt::TimedOut => {
+        let (error, outcome) = match stop_reason {
+            RunStop::Gone => return Err(Gone),
+            RunStop::Failed(error) => (error.clone(), WorkflowOutcome::Failed { error }),
+            RunStop::TimedOut => {
                 let seconds = self.host.services.limits.workflow.as_secs();
                 let error = format!("Workflow execution timed out ({seconds}s)");
                 (error, WorkflowOutcome::TimedOut)
             }
-            Halt::Taken => {
-                ("Execution was taken over by another worker".to_owned(), WorkflowOutcome::Taken)
-            }
+            RunStop::TakenOver => (
+                "Execution was taken over by another worker".to_owned(),
+                WorkflowOutcome::TakenOver,
+            ),
         };
         self.out.emit(Event::WorkflowError { error }).await?;
         Ok(outcome)

@@ -15,7 +15,7 @@ pub struct Scope<'a> {
 
 /// The value of a placeholder.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Found<'a> {
+pub enum PlaceholderValue<'a> {
     /// The input of the workflow.
     Text(&'a str),
     /// An output, a variable, or a member of one.
@@ -43,19 +43,19 @@ impl<'a> Scope<'a> {
     }
 
     /// Resolves a path: `input`, a variable, `<node>.output`, or members of objects.
-    pub fn find(&self, path: &str) -> Option<Found<'a>> {
+    pub fn find(&self, path: &str) -> Option<PlaceholderValue<'a>> {
         if let Some(found) = self.variable(path) {
-            return Some(Found::Value(found));
+            return Some(PlaceholderValue::Value(found));
         }
         if path == "input" {
-            return Some(Found::Text(self.input));
+            return Some(PlaceholderValue::Text(self.input));
         }
         let (node, rest) = path.split_once('.')?;
         let members = match rest.strip_prefix("output")? {
             "" => None,
             rest => Some(rest.strip_prefix('.')?),
         };
-        member(self.outputs.get(node)?, members).map(Found::Value)
+        member(self.outputs.get(node)?, members).map(PlaceholderValue::Value)
     }
 
     fn variable(&self, path: &str) -> Option<&'a Value> {
@@ -72,7 +72,7 @@ fn member<'a>(value: &'a Value, members: Option<&str>) -> Option<&'a Value> {
     members.split('.').try_fold(value, |value, name| value.as_object()?.get(name))
 }
 
-impl<'a> Found<'a> {
+impl<'a> PlaceholderValue<'a> {
     /// The value as text: strings unchanged, null as an empty text, other values as JSON.
     pub fn text(self) -> Cow<'a, str> {
         match self {

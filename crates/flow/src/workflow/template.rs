@@ -6,12 +6,12 @@ use super::{limits, scope::Scope};
 
 /// The error for a text that is too long after values are inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("Text is longer than {} MiB with its values", limits::TEXT_BYTES >> 20)]
-pub struct TooLong;
+#[error("Text is longer than {} MiB with its values", limits::MAX_TEXT_BYTES >> 20)]
+pub struct TextTooLong;
 
 /// A part of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part<'a> {
+pub(crate) enum TemplatePart<'a> {
     /// Literal text.
     Text(&'a str),
     /// `{{path}}`
@@ -25,51 +25,51 @@ pub(crate) enum Part<'a> {
 
 /// The number of bytes that all texts together may still take.
 #[derive(Debug)]
-pub(crate) struct Room(usize);
+pub(crate) struct TextBudget(usize);
 
-impl Default for Room {
+impl Default for TextBudget {
     fn default() -> Self {
-        Self(limits::TEXT_BYTES)
+        Self(limits::MAX_TEXT_BYTES)
     }
 }
 
-impl Room {
+impl TextBudget {
     /// Subtracts the length of a text; fails if there is not enough room.
-    pub(crate) fn take(&mut self, text: &str) -> Result<(), TooLong> {
-        self.0 = self.0.checked_sub(text.len()).ok_or(TooLong)?;
+    pub(crate) fn take(&mut self, text: &str) -> Result<(), TextTooLong> {
+        self.0 = self.0.checked_sub(text.len()).ok_or(TextTooLong)?;
         Ok(())
     }
 }
 
-/// Puts values in. What stands for nothing stays as it is written, and what was put in is not
-/// looked at again.
-pub fn fill(text: &str, scope: &Scope<'_>) -> Result<String, TooLong> {
-    fill_within(text, scope, &mut Room::default())
+/// Inserts values. Placeholders without a value stay unchanged, and inserted values are not expanded
+/// again.
+pub fn fill(text: &str, scope: &Scope<'_>) -> Result<String, TextTooLong> {
+    fill_within(text, scope, &mut TextBudget::default())
 }
 
-/// Puts values in, for one of several texts that share their room.
+/// Inserts values into one of several texts that share a size budget.
 pub(crate) fn fill_within(
     text: &str,
     scope: &Scope<'_>,
-    room: &mut Room,
-) -> Result<String, TooLong> {
+    budget: &mut TextBudget,
+) -> Result<String, TextTooLong> {
     let mut filled = String::with_capacity(text.len());
     for part in parts(text) {
         let found = match part {
-            Part::Text(text) => text.into(),
-            Part::Placeholder { whole, path } => match scope.find(path) {
+            TemplatePart::Text(text) => text.into(),
+            TemplatePart::Placeholder { whole, path } => match scope.find(path) {
                 Some(found) => found.text(),
                 None => whole.into(),
             },
         };
-        room.take(&found)?;
+        budget.take(&found)?;
         filled.push_str(&found);
     }
     Ok(filled)
 }
 
 /// The parts of a text, in order.
-pub(crate) fn parts(text: &str) -> impl Iterator<Item = Part<'_>> {
+pub(crate) fn parts(text: &str) -> impl Iterator<Item = TemplatePart<'_>> {
     let mut rest = text;
     std::iter::from_fn(move || {
         if rest.is_empty() {
@@ -78,15 +78,15 @@ pub(crate) fn parts(text: &str) -> impl Iterator<Item = Part<'_>> {
         if let Some(path) = placeholder(rest) {
             let (whole, after) = rest.split_at(path.len() + 4);
             rest = after;
-            return Some(Part::Placeholder { whole, path });
+            return Some(TemplatePart::Placeholder { whole, path });
         }
         let (plain, after) = rest.split_at(next_placeholder(rest));
         rest = after;
-        Some(Part::Text(plain))
+        Some(TemplatePart::Text(plain))
     })
 }
 
-/// Where the next placeholder begins, or the end.
+/// Returns the start of the next placeholder, or the end.
 fn next_placeholder(text: &str) -> usize {
     let mut from = 0;
     while let Some(at) = text[from..].find("{{") {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn one_pass_and_unknown_ones_stay() {
+    fn values_are_inserted_once_and_unknown_placeholders_stay() {
         for (text, expected) in [
             ("a {{input}} b {{n-1.output}}", "a IN b {{input}}"),
             ("{{o.output.k}} {{o.output.k.x}}", r#"{"x":[1,"a"]} [1,"a"]"#),
@@ -146,19 +146,19 @@ mod tests {
     }
 
     #[test]
-    fn a_short_text_does_not_become_endless() {
+    fn filled_text_is_limited() {
         let (none, long) = (Map::new(), "x".repeat(1 << 20));
         let scope = Scope::new(&long, &none, &none);
         assert!(fill(&"{{input}}".repeat(4), &scope).is_ok());
-        assert_eq!(fill(&"{{input}}".repeat(5), &scope), Err(TooLong));
+        assert_eq!(fill(&"{{input}}".repeat(5), &scope), Err(TextTooLong));
     }
 
     proptest! {
         #[test]
         fn the_parts_are_the_text(text in "[{}a.é-]{0,40}|\\PC{0,40}") {
             let whole: String = parts(&text).map(|part| match part {
-                Part::Text(text) => text,
-                Part::Placeholder { whole, .. } => whole,
+                TemplatePart::Text(text) => text,
+                TemplatePart::Placeholder { whole, .. } => whole,
             }).collect();
             prop_assert_eq!(whole, text);
         }

@@ -23,7 +23,8 @@ use savoir_flow::{
     services::{Services, TimeLimits},
     skill_lookup::{LoadError, SkillLookup},
     workflow::{
-        CodePolicy, Features, Graph, Host, HttpPolicy, Journal, NoJournal, WorkflowRun, run_to_end,
+        CodePolicy, Features, Graph, HttpPolicy, Journal, NoJournal, WorkflowHost, WorkflowRun,
+        run_to_end,
     },
 };
 use savoir_model::{ChatRequest, Chunk, Finish, LanguageModel, ModelError, Models};
@@ -92,17 +93,17 @@ const SUMMARY: OneSkill = OneSkill(
      true\nmodel:\n  temperature: 0.2\n---\nSum up {{article}} in a {{style}} way\n",
 );
 
-fn host(model: &Arc<Scripted>) -> Host {
+fn host(model: &Arc<Scripted>) -> WorkflowHost {
     let mut models = Models::default();
     models.add("stub", Arc::<Scripted>::clone(model), Some("small".to_owned()));
-    Host {
+    WorkflowHost {
         services: Services {
             models: Arc::new(models),
             knowledge: None,
             database: None,
             limits: TimeLimits::default(),
         },
-        shelf: Arc::new(SUMMARY),
+        skill_lookup: Arc::new(SUMMARY),
         features: Features { http: true, code: true },
         http: HttpPolicy::default(),
         code: CodePolicy::default(),
@@ -140,7 +141,7 @@ fn fresh<'a>(graph: &'a Graph, input: &'a str) -> WorkflowRun<'a> {
 }
 
 /// All events of a run.
-async fn events(host: &Host, run: WorkflowRun<'_>, journal: &dyn Journal) -> Vec<Event> {
+async fn events(host: &WorkflowHost, run: WorkflowRun<'_>, journal: &dyn Journal) -> Vec<Event> {
     let (out, mut events) = Emitter::channel();
     let run = async move {
         run_to_end(host, run, journal, &out).await.expect("a listener");
@@ -161,7 +162,7 @@ fn lines(events: &[Event]) -> Vec<String> {
 }
 
 /// All events of a run without a journal, as lines, without those around it.
-async fn inner_lines(host: &Host, graph: &Graph, input: &str) -> Vec<String> {
+async fn inner_lines(host: &WorkflowHost, graph: &Graph, input: &str) -> Vec<String> {
     let all = lines(&events(host, fresh(graph, input), &NoJournal).await);
     let start = r#"workflow_start {"workflow_id":"w","workflow_name":"W","execution_id":"e"}"#;
     assert_eq!(all.first().map(String::as_str), Some(start));
@@ -170,7 +171,7 @@ async fn inner_lines(host: &Host, graph: &Graph, input: &str) -> Vec<String> {
 }
 
 /// The error with which a run of one node after the start ends.
-async fn error_of(host: &Host, kind: &str, data: Value) -> String {
+async fn error_of(host: &WorkflowHost, kind: &str, data: Value) -> String {
     let graph = graph(&[("s", "start", json!({})), ("n", kind, data)], &["s n"]);
     let lines = inner_lines(host, &graph, "IN").await;
     let [.., node, workflow] = lines.as_slice() else { panic!("two errors: {lines:?}") };
@@ -184,7 +185,7 @@ async fn error_of(host: &Host, kind: &str, data: Value) -> String {
 }
 
 /// The output of one node after the start.
-async fn output_of(host: &Host, kind: &str, data: Value, input: &str) -> Value {
+async fn output_of(host: &WorkflowHost, kind: &str, data: Value, input: &str) -> Value {
     let graph = graph(&[("s", "start", json!({})), ("n", kind, data)], &["s n"]);
     let events = events(host, fresh(&graph, input), &NoJournal).await;
     let output = events.iter().find_map(|event| match event {

@@ -1,4 +1,4 @@
-//! Word documents become Markdown. Whatever they contain, reading them takes bounded memory.
+//! Converts Word documents to Markdown. Memory use is bounded for every document.
 
 mod body;
 mod styles;
@@ -28,8 +28,8 @@ pub(super) fn to_markdown(bytes: &[u8]) -> Result<String, ExtractError> {
     }
     let mut archive = ZipArchive::new(Cursor::new(bytes))
         .map_err(|error| bad(format!("no ZIP file: {error}")))?;
-    if archive.len() > limits::DOCX_FILES {
-        return Err(bad(format!("it has more than {} files in it", limits::DOCX_FILES)));
+    if archive.len() > limits::MAX_DOCX_FILES {
+        return Err(bad(format!("it has more than {} files in it", limits::MAX_DOCX_FILES)));
     }
     let styles = match part(&mut archive, "word/styles.xml")? {
         Some(xml) => Styles::read(xml)?,
@@ -68,7 +68,7 @@ fn part<'a, 'b>(
     let file = archive.by_index(index).map_err(|error| bad(format!("{name}: {error}")))?;
     // What the file says of its size may be a lie, so what is read is counted, too.
     let packed = file.compressed_size().max(1024);
-    let most = limits::DOCX_UNPACKED.min(packed.saturating_mul(limits::DOCX_RATIO));
+    let most = limits::MAX_DOCX_UNPACKED_BYTES.min(packed.saturating_mul(limits::MAX_DOCX_RATIO));
     if file.size() > most {
         return Err(bad(too_large(name)));
     }

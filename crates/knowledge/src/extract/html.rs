@@ -1,4 +1,4 @@
-//! HTML becomes Markdown: a scanner that takes whatever comes, in one pass.
+//! Converts HTML to Markdown in one pass; malformed HTML is accepted.
 
 mod entities;
 mod writer;
@@ -7,52 +7,52 @@ use url::Url;
 
 use self::{entities::decode, writer::Writer};
 
-/// Elements whose contents nobody reads as text.
-const DROPPED: [&str; 12] = [
+/// Elements whose contents are not text for readers.
+const DROPPED_ELEMENTS: [&str; 12] = [
     "script", "style", "head", "nav", "template", "noscript", "svg", "iframe", "object", "canvas",
     "select", "button",
 ];
 
-/// Elements whose contents are no markup.
-const RAW: [&str; 2] = ["script", "style"];
+/// Elements whose contents are not markup.
+const RAW_TEXT_ELEMENTS: [&str; 2] = ["script", "style"];
 
 /// Elements that belong into a head. Any other ends it, with or without its end tag.
-const IN_HEAD: [&str; 8] =
+const HEAD_ELEMENTS: [&str; 8] =
     ["meta", "link", "title", "style", "script", "base", "noscript", "template"];
 
 /// The Markdown of a page, without its links.
 pub(super) fn to_markdown(page: &str) -> String {
-    written(page, |_| None)
+    convert(page, |_| None)
 }
 
 /// The Markdown of a page that was read from an address, with its links.
 pub fn to_markdown_with_links(page: &str, address: &Url) -> String {
-    written(page, |target| {
+    convert(page, |target| {
         let target = address.join(&decode(target)).ok()?;
         matches!(target.scheme(), "http" | "https").then(|| target.to_string())
     })
 }
 
-fn written(page: &str, link: impl Fn(&str) -> Option<String>) -> String {
+fn convert(page: &str, link: impl Fn(&str) -> Option<String>) -> String {
     let mut scanner = Scanner { page, at: 0, ends: last_ends(page), dropping: None };
     let mut writer = Writer::default();
     while let Some(piece) = scanner.next_piece() {
         match piece {
-            Piece::Text(text) => writer.text(&decode(text)),
-            Piece::Tag(tag) if tag.name == "a" => {
+            PagePiece::Text(text) => writer.text(&decode(text)),
+            PagePiece::Tag(tag) if tag.name == "a" => {
                 writer.end_link();
                 let target = if tag.closing { None } else { tag.attribute("href").and_then(&link) };
                 writer.begin_link(target);
             }
-            Piece::Tag(tag) if tag.closing => writer.close(&tag.name),
-            Piece::Tag(tag) => writer.open(&tag.name, || tag.attribute("alt").map(decode)),
+            PagePiece::Tag(tag) if tag.closing => writer.close(&tag.name),
+            PagePiece::Tag(tag) => writer.open(&tag.name, || tag.attribute("alt").map(decode)),
         }
     }
     writer.finish()
 }
 
-/// What is found next.
-enum Piece<'a> {
+/// A piece of a page.
+enum PagePiece<'a> {
     Text(&'a str),
     Tag(Tag<'a>),
 }
@@ -60,7 +60,7 @@ enum Piece<'a> {
 struct Tag<'a> {
     name: String,
     closing: bool,
-    /// What stands between the name and `>`.
+    /// The text between the name and `>`.
     attributes: &'a str,
 }
 
@@ -86,7 +86,7 @@ impl<'a> Tag<'a> {
 }
 
 /// An element whose contents are not wanted.
-struct Dropping {
+struct DroppedElement {
     name: &'static str,
     depth: usize,
 }
@@ -96,27 +96,29 @@ struct Scanner<'a> {
     at: usize,
     /// Where the last end tag of each dropped element is. Without one, nothing is dropped: it
     /// would be the rest of the page.
-    ends: [Option<usize>; DROPPED.len()],
-    dropping: Option<Dropping>,
+    ends: [Option<usize>; DROPPED_ELEMENTS.len()],
+    dropping: Option<DroppedElement>,
 }
 
 impl<'a> Scanner<'a> {
     /// The next piece that is wanted.
-    fn next_piece(&mut self) -> Option<Piece<'a>> {
+    fn next_piece(&mut self) -> Option<PagePiece<'a>> {
         loop {
-            match self.any_piece()? {
-                Piece::Tag(tag) => {
-                    if let Some(tag) = self.wanted(tag) {
-                        return Some(Piece::Tag(tag));
+            match self.read_piece()? {
+                PagePiece::Tag(tag) => {
+                    if let Some(tag) = self.filter_tag(tag) {
+                        return Some(PagePiece::Tag(tag));
                     }
                 }
-                Piece::Text(text) if self.dropping.is_none() => return Some(Piece::Text(text)),
-                Piece::Text(_) => {}
+                PagePiece::Text(text) if self.dropping.is_none() => {
+                    return Some(PagePiece::Text(text));
+                }
+                PagePiece::Text(_) => {}
             }
         }
     }
 
-    fn any_piece(&mut self) -> Option<Piece<'a>> {
+    fn read_piece(&mut self) -> Option<PagePiece<'a>> {
         loop {
             let rest = &self.page[self.at..];
             if rest.is_empty() {
@@ -125,11 +127,11 @@ impl<'a> Scanner<'a> {
             let Some(after) = rest.strip_prefix('<') else {
                 let end = rest.find('<').unwrap_or(rest.len());
                 self.at += end;
-                return Some(Piece::Text(&rest[..end]));
+                return Some(PagePiece::Text(&rest[..end]));
             };
             let (closing, named) = after.strip_prefix('/').map_or((false, after), |n| (true, n));
             if named.starts_with(|c: char| c.is_ascii_alphabetic()) {
-                return self.tag(named, closing).map(Piece::Tag);
+                return self.tag(named, closing).map(PagePiece::Tag);
             }
             if let Some(comment) = after.strip_prefix("!--") {
                 self.skip(comment, "-->");
@@ -137,7 +139,7 @@ impl<'a> Scanner<'a> {
                 self.skip(after, ">");
             } else {
                 self.at += 1;
-                return Some(Piece::Text("<"));
+                return Some(PagePiece::Text("<"));
             }
         }
     }
@@ -176,7 +178,7 @@ impl<'a> Scanner<'a> {
             return None;
         };
         self.at = self.page.len() - named.len() + end + 1;
-        if !closing && RAW.contains(&name.as_str()) {
+        if !closing && RAW_TEXT_ELEMENTS.contains(&name.as_str()) {
             self.skip_raw(&name);
         }
         Some(Tag { name, closing, attributes: &named[length..end] })
@@ -192,13 +194,14 @@ impl<'a> Scanner<'a> {
     }
 
     /// Follows what is dropped; gives back tags outside of it.
-    fn wanted(&mut self, tag: Tag<'a>) -> Option<Tag<'a>> {
+    fn filter_tag(&mut self, tag: Tag<'a>) -> Option<Tag<'a>> {
         if let Some(dropping) = &mut self.dropping {
-            let head_is_over =
-                dropping.name == "head" && !tag.closing && !IN_HEAD.contains(&tag.name.as_str());
+            let head_is_over = dropping.name == "head"
+                && !tag.closing
+                && !HEAD_ELEMENTS.contains(&tag.name.as_str());
             if head_is_over {
                 self.dropping = None;
-                return self.wanted(tag);
+                return self.filter_tag(tag);
             }
             if dropping.name == tag.name {
                 dropping.depth = if tag.closing { dropping.depth - 1 } else { dropping.depth + 1 };
@@ -208,24 +211,24 @@ impl<'a> Scanner<'a> {
             }
             return None;
         }
-        let Some(place) = DROPPED.iter().position(|name| *name == tag.name) else {
+        let Some(place) = DROPPED_ELEMENTS.iter().position(|name| *name == tag.name) else {
             return Some(tag);
         };
         let ends = tag.name == "head" || self.ends[place].is_some_and(|end| end >= self.at);
         if !tag.closing && ends && !tag.attributes.ends_with('/') {
-            self.dropping = Some(Dropping { name: DROPPED[place], depth: 1 });
+            self.dropping = Some(DroppedElement { name: DROPPED_ELEMENTS[place], depth: 1 });
         }
         None
     }
 }
 
-/// Where the last end tag of each dropped element is.
-fn last_ends(page: &str) -> [Option<usize>; DROPPED.len()] {
-    let mut ends = [None; DROPPED.len()];
+/// Returns the position of the last end tag of each dropped element.
+fn last_ends(page: &str) -> [Option<usize>; DROPPED_ELEMENTS.len()] {
+    let mut ends = [None; DROPPED_ELEMENTS.len()];
     let bytes = page.as_bytes();
     for (at, _) in page.match_indices("</") {
         let rest = &bytes[at + 2..];
-        let place = DROPPED.iter().position(|name| {
+        let place = DROPPED_ELEMENTS.iter().position(|name| {
             rest.get(..name.len()).is_some_and(|part| part.eq_ignore_ascii_case(name.as_bytes()))
         });
         if let Some(place) = place {

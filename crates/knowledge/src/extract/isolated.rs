@@ -1,4 +1,4 @@
-//! PDFs are read by a program of their own, in the sandbox.
+//! Reads PDFs in a separate program in the sandbox.
 
 use std::{
     path::PathBuf,
@@ -7,24 +7,25 @@ use std::{
 
 use bytes::Bytes;
 use savoir_sandbox::{
-    Counted, End, Killer, Limits, PathGrant, Policy, Process, Sandbox, SandboxError, Stream,
+    KillHandle, Limits, MemoryCount, PathGrant, Policy, Process, ProcessEnd, Sandbox, SandboxError,
+    Stream,
 };
 
-use super::{ExtractError, PdfFault, pdf::Way};
+use super::{ExtractError, PdfFault, pdf::PdfMethod};
 use crate::limits;
 
 /// A program that reads PDFs as [`child_main`](super::child_main) does.
 ///
-/// It sees no file but what it needs to start, speaks to nobody, and has little memory and time.
+/// The program sees only the files that it needs to start, has no network, and little memory and time.
 #[derive(Clone, Debug)]
 pub struct Isolated {
     /// The program, by its absolute path.
     pub program: PathBuf,
-    /// What comes after its name.
+    /// The arguments of the program.
     pub arguments: Vec<String>,
 }
 
-/// How one reading ended.
+/// The result of one attempt.
 enum Reading {
     Answered(Result<String, PdfFault>),
     BrokeOff,
@@ -33,16 +34,16 @@ enum Reading {
 impl Isolated {
     /// The text of a PDF. Ends the program when the future is dropped.
     pub async fn extract(&self, bytes: Bytes) -> Result<String, ExtractError> {
-        let first = self.read(Way::Layout, bytes.clone()).await?;
+        let first = self.read(PdfMethod::Layout, bytes.clone()).await?;
         // What ends the one way may be nothing to the other.
         let text = match first {
             Reading::Answered(Ok(text)) => Ok(text),
             Reading::Answered(Err(fault @ (PdfFault::Encrypted | PdfFault::TooSlow))) => Err(fault),
-            Reading::Answered(Err(fault)) => match self.read(Way::Order, bytes).await? {
+            Reading::Answered(Err(fault)) => match self.read(PdfMethod::Order, bytes).await? {
                 Reading::Answered(Ok(text)) => Ok(text),
                 _ => Err(fault),
             },
-            Reading::BrokeOff => match self.read(Way::Order, bytes).await? {
+            Reading::BrokeOff => match self.read(PdfMethod::Order, bytes).await? {
                 Reading::Answered(answer) => answer,
                 Reading::BrokeOff => Err(PdfFault::BrokeOff),
             },
@@ -50,14 +51,19 @@ impl Isolated {
         Ok(text?)
     }
 
-    async fn read(&self, way: Way, bytes: Bytes) -> Result<Reading, ExtractError> {
+    async fn read(&self, method: PdfMethod, bytes: Bytes) -> Result<Reading, ExtractError> {
         let stop = StopOnDrop::default();
         let (isolated, stopped) = (self.clone(), Arc::clone(&stop.0));
-        let read = tokio::task::spawn_blocking(move || isolated.run(way, &bytes, &stopped));
+        let read = tokio::task::spawn_blocking(move || isolated.run(method, &bytes, &stopped));
         read.await.unwrap_or(Ok(Reading::BrokeOff))
     }
 
-    fn run(&self, way: Way, bytes: &[u8], stop: &Mutex<Stop>) -> Result<Reading, ExtractError> {
+    fn run(
+        &self,
+        method: PdfMethod,
+        bytes: &[u8],
+        stop: &Mutex<Stop>,
+    ) -> Result<Reading, ExtractError> {
         let refuse = |error: SandboxError| ExtractError::PdfUnsupported(error.to_string());
         let sandbox = Sandbox::new(self.policy()).map_err(refuse)?;
         let process = sandbox.start(&self.program, &self.arguments).map_err(refuse)?;
@@ -65,17 +71,17 @@ impl Isolated {
             process.stop();
             return Ok(Reading::BrokeOff);
         }
-        let way = serde_json::to_vec(&way).unwrap_or_default();
-        let input = [&way, &b"\n"[..], bytes].concat();
+        let method = serde_json::to_vec(&method).unwrap_or_default();
+        let input = [&method, &b"\n"[..], bytes].concat();
         let (mut output, mut complaint) = (Vec::new(), Vec::new());
-        let outcome = process.drive(&input, |stream, bytes| match stream {
+        let outcome = process.communicate(&input, |stream, bytes| match stream {
             Stream::Output => output.extend_from_slice(bytes),
             Stream::Error => complaint.extend_from_slice(bytes),
         });
         let answer = match outcome.end {
-            End::Exited(0) => serde_json::from_slice(&output).ok(),
-            End::TimedOut => Some(Err(PdfFault::TooSlow)),
-            End::TooMuchOutput => return Err(ExtractError::TooMuchText),
+            ProcessEnd::Exited(0) => serde_json::from_slice(&output).ok(),
+            ProcessEnd::TimedOut => Some(Err(PdfFault::TooSlow)),
+            ProcessEnd::TooMuchOutput => return Err(ExtractError::TooMuchText),
             _ => None,
         };
         Ok(answer.map_or_else(
@@ -96,15 +102,15 @@ impl Isolated {
             programs: vec![self.program.clone()],
             directory: "/tmp".into(),
             limits: Limits {
-                wall: Some(limits::PDF_TIME),
-                cpu: Some(limits::PDF_TIME.as_secs()),
-                memory: limits::PDF_MEMORY,
+                wall: Some(limits::PDF_TIMEOUT),
+                cpu: Some(limits::PDF_TIMEOUT.as_secs()),
+                memory: limits::MAX_PDF_MEMORY_BYTES,
                 // Threads of a runtime reserve far more addresses than they use.
-                counted: Counted::Data,
-                processes: limits::PDF_THREADS,
+                memory_count: MemoryCount::Data,
+                processes: limits::MAX_PDF_THREADS,
                 file_size: 0,
                 scratch: 1 << 20,
-                output: limits::DOCUMENT_TEXT as u64,
+                output: limits::MAX_DOCUMENT_TEXT_BYTES as u64,
                 ..Limits::default()
             },
             ..Policy::default()
@@ -112,12 +118,12 @@ impl Isolated {
     }
 }
 
-/// What ends a program whose text nobody waits for any more.
+/// Ends a program whose text is no longer needed.
 #[derive(Debug, Default)]
 enum Stop {
     #[default]
     NotStarted,
-    Running(Killer),
+    Running(KillHandle),
     Wanted,
 }
 
@@ -136,7 +142,7 @@ impl Drop for StopOnDrop {
 /// Lets a program be ended from elsewhere; false if it should end already.
 fn hand_over(process: &Process, stop: &Mutex<Stop>) -> bool {
     let mut stop = stop.lock().unwrap_or_else(PoisonError::into_inner);
-    match (&*stop, process.killer()) {
+    match (&*stop, process.kill_handle()) {
         (Stop::Wanted, _) => false,
         (_, killer) => {
             *stop = killer.map_or(Stop::NotStarted, Stop::Running);

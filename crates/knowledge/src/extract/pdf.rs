@@ -1,4 +1,4 @@
-//! The text of a PDF.
+//! Extracts the text of a PDF.
 //!
 //! What reads PDFs may panic, loop or use up the memory for a broken one, so it runs in a process
 //! of its own: [`Isolated`](super::Isolated) starts it, [`child_main`] is what it does.
@@ -16,27 +16,27 @@ use crate::limits;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Error)]
 #[serde(rename_all = "kebab-case")]
 pub enum PdfFault {
-    /// It wants a password.
+    /// The PDF needs a password.
     #[error("this PDF is encrypted; save it without a password")]
     Encrypted,
-    /// It has no letters.
+    /// The PDF contains no text.
     #[error("no text was found in this PDF (is it a scan?)")]
     Empty,
-    /// It is no PDF, or only a part of one.
+    /// The file is not a PDF, or incomplete.
     #[error("this PDF is damaged: {0}")]
     Damaged(String),
-    /// It takes too long.
-    #[error("this PDF could not be read within {} s", limits::PDF_TIME.as_secs())]
+    /// Reading takes too long.
+    #[error("this PDF could not be read within {} s", limits::PDF_TIMEOUT.as_secs())]
     TooSlow,
     /// Reading it broke what reads it.
     #[error("this PDF is damaged, or larger than it looks: reading it broke off")]
     BrokeOff,
 }
 
-/// How a PDF is read.
+/// The method of reading a PDF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Way {
+pub(super) enum PdfMethod {
     /// By where the letters are on the page: lines and rows are as one sees them, but an unknown
     /// font ends it.
     Layout,
@@ -46,23 +46,23 @@ pub(super) enum Way {
 
 /// The text of a PDF, in this process: it may not come back.
 pub fn extract_pdf(bytes: &[u8]) -> Result<String, ExtractError> {
-    Ok(read(bytes, Way::Layout)?)
+    Ok(read(bytes, PdfMethod::Layout)?)
 }
 
-/// What the program does that reads a PDF: the first line of the input says how, the rest is the
-/// PDF; the output is the text or the reason why there is none, as JSON.
+/// The main function of the program that reads a PDF: the first line of the input is the method, the
+/// rest is the PDF; the output is the text or the error, as JSON.
 pub fn child_main(input: impl Read, mut output: impl Write) -> io::Result<()> {
     let mut input = BufReader::new(input);
-    let mut way = String::new();
-    input.by_ref().take(64).read_line(&mut way)?;
-    let way = serde_json::from_str(&way)?;
+    let mut method = String::new();
+    input.by_ref().take(64).read_line(&mut method)?;
+    let method = serde_json::from_str(&method)?;
     let mut bytes = Vec::new();
-    input.take(limits::DOCUMENT_BYTES as u64 + 1).read_to_end(&mut bytes)?;
-    serde_json::to_writer(&mut output, &read(&bytes, way))?;
+    input.take(limits::MAX_DOCUMENT_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    serde_json::to_writer(&mut output, &read(&bytes, method))?;
     output.flush()
 }
 
-pub(super) fn read(bytes: &[u8], way: Way) -> Result<String, PdfFault> {
+pub(super) fn read(bytes: &[u8], method: PdfMethod) -> Result<String, PdfFault> {
     let document = Document::load_mem(bytes).map_err(|error| {
         let encrypted = matches!(error, pdf_extract::Error::Decryption(_));
         if encrypted { PdfFault::Encrypted } else { PdfFault::Damaged(error.to_string()) }
@@ -75,14 +75,14 @@ pub(super) fn read(bytes: &[u8], way: Way) -> Result<String, PdfFault> {
     if pages.is_empty() {
         return Err(PdfFault::Damaged("it has no pages".to_owned()));
     }
-    let text = match way {
-        Way::Layout => {
+    let text = match method {
+        PdfMethod::Layout => {
             let mut text = String::new();
             output_doc(&document, &mut PlainTextOutput::new(&mut text))
                 .map_err(|error| PdfFault::Damaged(error.to_string()))?;
             text
         }
-        Way::Order => {
+        PdfMethod::Order => {
             let numbers: Vec<u32> = pages.into_keys().collect();
             document.extract_text_chunks(&numbers).into_iter().filter_map(Result::ok).collect()
         }
@@ -153,19 +153,19 @@ mod tests {
     const HELLO: &str = "BT /F1 12 Tf 50 800 Td (Returns policy) Tj 0 -40 Td (Thirty days) Tj ET";
 
     #[test]
-    fn both_ways_find_the_words() {
+    fn both_methods_find_the_text() {
         let bytes = pdf(HELLO, "");
-        for way in [Way::Layout, Way::Order] {
-            let text = read(&bytes, way).unwrap();
+        for method in [PdfMethod::Layout, PdfMethod::Order] {
+            let text = read(&bytes, method).unwrap();
             assert!(text.contains("Returns policy") && text.contains("Thirty days"), "{text}");
         }
         assert_eq!(extract_pdf(&bytes).unwrap(), "Returns policy\n\nThirty days");
     }
 
     #[test]
-    fn faults_are_told_apart() {
+    fn errors_are_distinguished() {
         let whole = pdf(HELLO, "");
-        let fault = |bytes: &[u8]| read(bytes, Way::Layout).unwrap_err();
+        let fault = |bytes: &[u8]| read(bytes, PdfMethod::Layout).unwrap_err();
         assert!(matches!(fault(b"garbage"), PdfFault::Damaged(_)));
         assert!(matches!(fault(b""), PdfFault::Damaged(_)));
         assert!(matches!(fault(&whole[..whole.len() / 2]), PdfFault::Damaged(_)));

@@ -38,7 +38,7 @@ fn busy() -> ModelError {
 }
 
 fn chunks(count: u64) -> Vec<Chunk> {
-    let part = |index| Part { index, text: format!("text {index}"), tokens: 2 };
+    let part = |index| TextChunk { index, text: format!("text {index}"), tokens: 2 };
     (0..count).map(|index| to_chunk("doc", part(index))).collect()
 }
 
@@ -73,8 +73,8 @@ async fn a_refusal_is_final() {
 
 #[test]
 fn shares_stay_between_the_steps() {
-    assert_eq!(share(0, 10), CHUNKED);
-    assert_eq!(share(10, 10), EMBEDDED);
-    assert_eq!(share(32, 70), 54);
-    assert_eq!(share(0, 0), CHUNKED);
+    assert_eq!(progress_percent(0, 10), CHUNKED_PERCENT);
+    assert_eq!(progress_percent(10, 10), EMBEDDED_PERCENT);
+    assert_eq!(progress_percent(32, 70), 54);
+    assert_eq!(progress_percent(0, 0), CHUNKED_PERCENT);
 }

@@ -1,4 +1,4 @@
-//! With a database and a storage.
+//! Tests knowledge bases with a database and a storage.
 
 use std::{
     sync::{
@@ -99,7 +99,7 @@ const RETURNS: &str = "# Returns\n\nGoods may be returned within thirty days.\n"
 const SHIPPING: &str = "# Shipping\n\nParcels above fifty euros travel free of charge.\n";
 
 #[tokio::test]
-async fn what_was_uploaded_is_found_by_words() {
+async fn uploaded_document_is_found_by_keywords() {
     let place = Place::new().await;
     let knowledge = place.words();
     assert_eq!(knowledge.mode(), Mode::Words);
@@ -120,7 +120,7 @@ async fn what_was_uploaded_is_found_by_words() {
 }
 
 #[tokio::test]
-async fn vectors_find_what_words_do_not() {
+async fn vector_search_finds_synonyms() {
     let place = Place::new().await;
     let knowledge = place.hybrid("test:letters");
     let base = knowledge.create("manual", None).await.unwrap();
@@ -136,7 +136,7 @@ async fn vectors_find_what_words_do_not() {
 }
 
 #[tokio::test]
-async fn vectors_of_two_models_do_not_meet() {
+async fn vectors_of_two_models_are_not_mixed() {
     let place = Place::new().await;
     let (first, second) = (place.hybrid("test:first"), place.hybrid("test:second"));
     let base = first.create("manual", None).await.unwrap();
@@ -200,7 +200,7 @@ async fn pdfs_are_read_or_refused_with_a_reason() {
 }
 
 #[tokio::test]
-async fn what_is_removed_is_gone() {
+async fn removed_documents_are_not_found() {
     let place = Place::new().await;
     let knowledge = place.words();
     let base = knowledge.create("manual", None).await.unwrap();
@@ -217,7 +217,7 @@ async fn what_is_removed_is_gone() {
 }
 
 #[tokio::test]
-async fn uploads_are_checked_before_anything_is_kept() {
+async fn invalid_uploads_are_not_stored() {
     let place = Place::new().await;
     let knowledge = place.words();
     let base = knowledge.create("manual", None).await.unwrap();

@@ -1,4 +1,4 @@
-//! Documents are uploaded, read and found.
+//! Tests uploading, reading and searching documents.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 

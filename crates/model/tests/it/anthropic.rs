@@ -1,4 +1,4 @@
-//! The Messages API.
+//! Tests the client of the Messages API.
 
 use savoir_model::{
     ChatRequest, Chunk, Finish, Message, ModelError, ProviderKind, ToolCall, Usage,

@@ -1,4 +1,5 @@
-//! Whatever a server sends, nothing panics, and an answer is whole or has an error.
+//! Tests that any server response is handled: nothing panics, and an answer is complete or an
+//! error.
 
 use proptest::{collection::vec, prelude::*, sample::select};
 use savoir_model::{Chunk, ProviderKind};

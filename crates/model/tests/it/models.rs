@@ -1,4 +1,4 @@
-//! Which model is meant, and what is offered.
+//! Tests how model names are resolved and listed.
 
 use savoir_model::{ModelError, Models, ProviderKind, Settings};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! The native interface of Ollama.
+//! Tests the client of the native Ollama API.
 
 use savoir_model::{
     ChatRequest, Chunk, Finish, Message, ModelError, ProviderKind, ToolCall, Usage,

@@ -1,4 +1,4 @@
-//! Chat completions.
+//! Tests the client of the chat completions API.
 
 use savoir_model::{
     ChatRequest, Chunk, Finish, Message, ModelError, ProviderKind, ToolCall, Usage,

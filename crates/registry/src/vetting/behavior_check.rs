@@ -8,11 +8,11 @@ use std::{
 
 use savoir_engine::{
     approval::ExtraGrants,
-    contract::is_of_the_system,
+    contract::is_system_path,
     grant::{self, Grants},
 };
 use savoir_package::Tree;
-use savoir_sandbox::{Access, Caught, Closure, End, HostEvent, Policy, Watch};
+use savoir_sandbox::{Access, HostEvent, Policy, ProcessEnd, ProgramFiles, TrappedRequest, Watch};
 use savoir_scan::Severity;
 use savoir_skill::{
     Reading,
@@ -71,7 +71,7 @@ pub(super) fn behavior_check(
     processes: &[ToolProcess],
     limits: &Limits,
 ) -> Vec<Finding> {
-    let permissions = grant::effective(&reading.skill, &decoy_env.run_env);
+    let permissions = grant::effective_permissions(&reading.skill, &decoy_env.run_env);
     let granted = granted(decoy_env, &permissions);
     let mut findings = Vec::new();
     for process in processes {
@@ -158,7 +158,9 @@ impl BehaviorCheck<'_> {
         let touched =
             self.decoy_env.decoy_secrets.files.iter().filter(|file| is_touched(&file.path));
         let mut findings: Vec<Finding> = touched.filter_map(|file| self.touched(file)).collect();
-        findings.extend(self.process.outcome.caught.iter().flat_map(|caught| self.leaks(caught)));
+        findings.extend(
+            self.process.outcome.trapped_requests.iter().flat_map(|caught| self.leaks(caught)),
+        );
         findings
     }
 
@@ -183,8 +185,8 @@ impl BehaviorCheck<'_> {
     }
 
     /// Secrets in a request, except those that the skill may send to this host.
-    fn leaks(&self, caught: &Caught) -> Vec<Finding> {
-        let Caught { host, port, method, target, headers, body, .. } = caught;
+    fn leaks(&self, caught: &TrappedRequest) -> Vec<Finding> {
+        let TrappedRequest { host, port, method, target, headers, body, .. } = caught;
         let sentinels = &self.decoy_env.decoy_secrets.sentinels;
         let cores: Vec<&str> = sentinels.iter().map(|one| one.core.as_str()).collect();
         let head = [host.as_bytes(), target.as_bytes(), headers].join(&b'\n');
@@ -330,13 +332,14 @@ impl BehaviorCheck<'_> {
         if path.starts_with("/etc") {
             return level == Level::Write || named(&SENSITIVE_PATHS);
         }
-        !is_of_the_system(path)
+        !is_system_path(path)
     }
 
     fn programs(&self) -> Vec<Finding> {
         let own = std::slice::from_ref(&self.process.own);
-        let closure = Closure::of(own).unwrap_or_default();
-        let known: BTreeSet<PathBuf> = closure.files().map(|(path, _)| path.to_owned()).collect();
+        let program_files = ProgramFiles::of(own).unwrap_or_default();
+        let known: BTreeSet<PathBuf> =
+            program_files.files().map(|(path, _)| path.to_owned()).collect();
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let started = self.process.outcome.files.executed.iter();
         let started = started.filter(|path| {
@@ -344,7 +347,7 @@ impl BehaviorCheck<'_> {
             !known.contains(&real)
                 && !known.contains(*path)
                 && *path != &self.process.own
-                && !closure.folders().any(|(folder, _)| real.starts_with(folder))
+                && !program_files.folders().any(|(folder, _)| real.starts_with(folder))
         });
         let mut names: BTreeSet<String> = started
             .filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
@@ -417,18 +420,20 @@ impl BehaviorCheck<'_> {
         if self.process.outcome.files.more > 0 {
             told.push("it opened more files than can be noted".to_owned());
         }
-        let (caught, asked) = (&self.process.outcome.caught, &self.process.outcome.hosts);
+        let (caught, asked) = (&self.process.outcome.trapped_requests, &self.process.outcome.hosts);
         if asked.iter().map(|event| event.count as usize).sum::<usize>()
-            > savoir_sandbox::limits::CAUGHT
+            > savoir_sandbox::limits::MAX_TRAPPED_REQUESTS
             || caught.iter().any(|one| one.cut)
         {
             told.push("it sent more than can be looked at".to_owned());
         }
         let by_itself = told.is_empty() && self.process.failure.is_none();
         match self.process.outcome.end {
-            End::TooMuchMemory => told.push("it took more memory than it may have".to_owned()),
-            End::TooManyProcesses => told.push("it started very many processes".to_owned()),
-            End::Signalled(9 | 24 | 25) if by_itself => {
+            ProcessEnd::TooMuchMemory => {
+                told.push("it took more memory than it may have".to_owned())
+            }
+            ProcessEnd::TooManyProcesses => told.push("it started very many processes".to_owned()),
+            ProcessEnd::Signalled(9 | 24 | 25) if by_itself => {
                 told.push("it was ended by a limit of memory, time or size".to_owned());
             }
             _ => {}

@@ -10,7 +10,7 @@ use savoir_engine::{
     structured::fences,
 };
 use savoir_package::Tree;
-use savoir_sandbox::{Part, Support};
+use savoir_sandbox::{FeatureStatus, SandboxSupport};
 use savoir_scan::Severity;
 use savoir_skill::{
     Detection, Dialect, Reading, Skill, Strength,
@@ -60,8 +60,8 @@ fn has_code_blocks(reading: &Reading) -> bool {
 fn is_supported() -> bool {
     static SUPPORTED: OnceLock<bool> = OnceLock::new();
     *SUPPORTED.get_or_init(|| {
-        let Support { sandbox, proxy, watch, .. } = Support::examine();
-        [sandbox, proxy, watch].iter().all(Part::is_held)
+        let SandboxSupport { sandbox, proxy, watch, .. } = SandboxSupport::detect();
+        [sandbox, proxy, watch].iter().all(FeatureStatus::is_available)
     })
 }
 

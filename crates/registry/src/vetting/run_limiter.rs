@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use savoir_sandbox::Killer;
+use savoir_sandbox::KillHandle;
 
 /// Pause between two checks.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -55,7 +55,7 @@ impl RunLimiter {
     }
 
     /// Checks the limits until the sender of the channel is dropped.
-    pub(super) fn watch(&self, over: &mpsc::Receiver<()>, killer: &Killer) {
+    pub(super) fn watch(&self, over: &mpsc::Receiver<()>, killer: &KillHandle) {
         while over.recv_timeout(POLL_INTERVAL) == Err(RecvTimeoutError::Timeout) {
             let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
             let why = if Instant::now() >= until {

@@ -5,7 +5,7 @@
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use savoir_sandbox::{
-    Counted, Limits, Network, PathGrant, Policy, TRUSTED_PATH, Userland, Variable, Watch,
+    Limits, MemoryCount, Network, PathGrant, Policy, TRUSTED_PATH, Userland, Variable, Watch,
 };
 
 use super::{arguments, decoy_environment::DecoyEnvironment, decoy_secrets};
@@ -72,7 +72,7 @@ fn limits(limits: &super::Limits) -> Limits {
         wall: None,
         cpu: Some((limits.skill + Duration::from_secs(5)).as_secs()),
         memory: limits.memory,
-        counted: Counted::Data,
+        memory_count: MemoryCount::Data,
         processes: limits.processes,
         open_files: MAX_OPEN_FILES,
         file_size: MAX_FILE_BYTES,

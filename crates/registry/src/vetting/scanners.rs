@@ -19,7 +19,8 @@ use std::{
 use savoir_engine::grant;
 use savoir_package::Tree;
 use savoir_sandbox::{
-    Counted, End, Limits, Network, PathGrant, Policy, Sandbox, Stream, TRUSTED_PATH, Variable, find,
+    Limits, MemoryCount, Network, PathGrant, Policy, ProcessEnd, Sandbox, Stream, TRUSTED_PATH,
+    Variable, find_program,
 };
 use serde::de::DeserializeOwned;
 use tempfile::TempDir;
@@ -107,11 +108,11 @@ impl Scanner {
     /// Searches for a scanner in its own Python environment, as pipx, uv and venv create it. Only
     /// such an environment can be mounted in the sandbox without the rest of the machine.
     fn find(name: &'static str, module: &'static str, folders: &[PathBuf]) -> Option<Self> {
-        let script = find(name, folders)?.canonicalize().ok()?;
+        let script = find_program(name, folders)?.canonicalize().ok()?;
         let bin = script.parent()?;
         let root = bin.parent().filter(|root| root.join("pyvenv.cfg").is_file())?;
-        let python =
-            find("python", &[bin.to_owned()]).or_else(|| find("python3", &[bin.into()]))?;
+        let python = find_program("python", &[bin.to_owned()])
+            .or_else(|| find_program("python3", &[bin.into()]))?;
         Some(Self { name, module, python, version: version(root, module) })
     }
 
@@ -142,7 +143,7 @@ impl Scanner {
         let sandbox = Sandbox::new(policy).map_err(|error| error.to_string())?;
         let process = sandbox.start(&self.python, &words).map_err(|error| error.to_string())?;
         let (mut printed, mut said) = (Vec::new(), Vec::new());
-        let outcome = process.drive(b"", |stream, bytes| match stream {
+        let outcome = process.communicate(b"", |stream, bytes| match stream {
             Stream::Output => printed.extend_from_slice(bytes),
             // The last lines of standard error say why the scanner failed.
             Stream::Error => {
@@ -153,19 +154,19 @@ impl Scanner {
         });
         match outcome.end {
             // Exit code 1 means that the scanner has findings.
-            End::Exited(0 | 1) => {}
-            End::TimedOut => return Err("it took too long".to_owned()),
-            End::TooMuchOutput => return Err("it printed too much".to_owned()),
-            End::TooMuchMemory | End::TooManyProcesses => {
+            ProcessEnd::Exited(0 | 1) => {}
+            ProcessEnd::TimedOut => return Err("it took too long".to_owned()),
+            ProcessEnd::TooMuchOutput => return Err("it printed too much".to_owned()),
+            ProcessEnd::TooMuchMemory | ProcessEnd::TooManyProcesses => {
                 return Err("it took too much memory".to_owned());
             }
-            End::Exited(code) => {
+            ProcessEnd::Exited(code) => {
                 return Err(format!(
                     "it ended with {code}: {}",
                     shown(&String::from_utf8_lossy(&said))
                 ));
             }
-            End::Signalled(_) | End::Stopped => return Err("it was ended".to_owned()),
+            ProcessEnd::Signalled(_) | ProcessEnd::Stopped => return Err("it was ended".to_owned()),
         }
         serde_json::from_slice(&printed).map_err(|error| {
             let said = shown(&String::from_utf8_lossy(&said));
@@ -238,7 +239,7 @@ fn limits(options: &Options) -> Limits {
         wall: Some(wall),
         cpu: Some(wall.as_secs()),
         memory: options.limits.memory,
-        counted: Counted::Data,
+        memory_count: MemoryCount::Data,
         processes: options.limits.processes,
         output: MAX_OUTPUT_BYTES,
         ..Limits::default()

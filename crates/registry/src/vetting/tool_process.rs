@@ -209,7 +209,7 @@ fn supervised<T>(
 ) -> Result<(T, ToolProcess), SandboxError> {
     let failed = |step, source| SandboxError::Build { step, source };
     let mut process = Sandbox::new(policy)?.start(program, arguments)?;
-    let killers = (process.killer(), process.killer(), process.killer());
+    let killers = (process.kill_handle(), process.kill_handle(), process.kill_handle());
     let (Ok(guarding), Ok(listening), Ok(interrupted)) = killers else {
         return Err(failed("watching a process".into(), std::io::ErrorKind::Other.into()));
     };
@@ -230,7 +230,7 @@ fn supervised<T>(
         let result = work(limiter, stdin, stdout);
         let stopped = limiter.fired();
         limiter.until(Instant::now() + STOP_TIMEOUT);
-        let outcome = process.wait_at_most(STOP_TIMEOUT * 5);
+        let outcome = process.wait_timeout(STOP_TIMEOUT * 5);
         drop(over);
         (result, output.join().unwrap_or_default(), stopped, outcome)
     });

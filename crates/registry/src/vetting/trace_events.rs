@@ -3,7 +3,7 @@
 use std::{fs::File, io::Read as _};
 
 use savoir_package::Tree;
-use savoir_sandbox::Killer;
+use savoir_sandbox::KillHandle;
 use serde::Deserialize;
 
 /// Maximum events of a run, whatever the program inside the sandbox writes.
@@ -57,7 +57,7 @@ impl TraceEvent {
 
 impl TracedOutput {
     /// Reads until the end of the output, and kills a program that prints too much.
-    pub(super) fn listen(mut from: File, trace_mark: &str, killer: &Killer, most: u64) -> Self {
+    pub(super) fn listen(mut from: File, trace_mark: &str, killer: &KillHandle, most: u64) -> Self {
         let mut output = Self::default();
         let mut line = Vec::new();
         let mut buffer = vec![0; 16 << 10];

@@ -12,12 +12,14 @@ use savoir_package::{File, Tree};
 use savoir_registry::vetting::{
     Audit, Detonation, Finding, Limits, Options, Vetting, VettingReport,
 };
-use savoir_sandbox::Support;
+use savoir_sandbox::SandboxSupport;
 
 /// Whether tools can be run here; a note says if not.
 fn can_detonate() -> bool {
-    let support = Support::examine();
-    let held = support.sandbox.is_held() && support.proxy.is_held() && support.watch.is_held();
+    let support = SandboxSupport::detect();
+    let held = support.sandbox.is_available()
+        && support.proxy.is_available()
+        && support.watch.is_available();
     if !held {
         eprintln!("note: this machine holds no sandbox, so this test checks nothing here");
     }

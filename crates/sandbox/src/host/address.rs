@@ -6,13 +6,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// private addresses belong to routers, databases and the credential services of cloud machines.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
-        IpAddr::V4(address) => is_public_four(address),
-        IpAddr::V6(address) => is_public_six(address),
+        IpAddr::V4(address) => is_public_ipv4(address),
+        IpAddr::V6(address) => is_public_ipv6(address),
     }
 }
 
 /// IPv4 blocks that are not public, each with its prefix length.
-const NOT_PUBLIC: [(Ipv4Addr, u32); 16] = [
+const PRIVATE_BLOCKS: [(Ipv4Addr, u32); 16] = [
     // "This network", including the unspecified address.
     (Ipv4Addr::UNSPECIFIED, 8),
     // RFC 1918.
@@ -42,18 +42,18 @@ const NOT_PUBLIC: [(Ipv4Addr, u32); 16] = [
     (Ipv4Addr::new(168, 63, 129, 16), 32),
 ];
 
-fn is_public_four(address: Ipv4Addr) -> bool {
+fn is_public_ipv4(address: Ipv4Addr) -> bool {
     let within = |(block, prefix): &(Ipv4Addr, u32)| {
         (address.to_bits() ^ block.to_bits()) >> (32 - prefix) == 0
     };
-    !NOT_PUBLIC.iter().any(within)
+    !PRIVATE_BLOCKS.iter().any(within)
 }
 
-fn is_public_six(address: Ipv6Addr) -> bool {
+fn is_public_ipv6(address: Ipv6Addr) -> bool {
     match address.segments() {
         // NAT64 and 6to4 addresses lead to the IPv4 address inside them.
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => {
-            is_public_four(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)))
+            is_public_ipv4(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)))
         }
         // Protocol assignments (Teredo, ORCHID, benchmarks) and documentation.
         [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => false,

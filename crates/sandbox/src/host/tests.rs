@@ -5,7 +5,7 @@ fn host(text: &str) -> Host {
 }
 
 #[test]
-fn one_spelling() {
+fn hosts_have_one_canonical_spelling() {
     for (text, expected) in [
         ("example.com", "example.com"),
         ("EXAMPLE.Com", "example.com"),
@@ -29,7 +29,7 @@ fn one_spelling() {
 }
 
 #[test]
-fn no_second_reading() {
+fn ambiguous_hosts_are_rejected() {
     for text in [
         "",
         ".",
@@ -86,7 +86,7 @@ fn no_second_reading() {
 }
 
 #[test]
-fn errors_name_the_way_out() {
+fn errors_explain_what_to_write() {
     let error = |text: &str| Host::parse(text).unwrap_err().to_string();
     assert_eq!(
         error("evil\0.com"),

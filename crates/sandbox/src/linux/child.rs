@@ -11,11 +11,11 @@ use std::{fmt, os::fd::RawFd};
 use libc::c_int;
 
 use super::{
-    guard::{self, Guarded},
     landlock,
-    plan::{self, Plan, Step},
-    root::Mode,
-    sys::{self, Errno, Reach},
+    layout::MountMode,
+    path_guard::{self, GuardedPath},
+    plan::{self, LaunchPlan, RootStep},
+    sys::{self, Errno, MountScope},
 };
 
 const READ_ONLY_ROOT: u64 = 1 | 2 | 4 | 8;
@@ -111,13 +111,13 @@ pub(crate) enum Message {
 /// continue the start.
 pub(crate) const TERMINATE: &[u8] = b"t";
 pub(crate) const INTERRUPT: &[u8] = b"i";
-pub(crate) const GO_ON: &[u8] = b"g";
+pub(crate) const CONTINUE: &[u8] = b"g";
 
 /// The size of a message in bytes.
-pub(crate) const MESSAGE: usize = 8;
+pub(crate) const MESSAGE_BYTES: usize = 8;
 
 impl Message {
-    fn encode(self) -> [u8; MESSAGE] {
+    fn encode(self) -> [u8; MESSAGE_BYTES] {
         let (tag, stage, index, value) = match self {
             Self::Listener => (b'l', 0, 0, 0),
             Self::Notifications => (b'n', 0, 0, 0),
@@ -159,12 +159,12 @@ pub(crate) struct Descriptors {
     pub(crate) standard: [RawFd; 3],
 }
 
-trait At<T> {
+trait AtStage<T> {
     fn at(self, stage: Stage) -> Result<T, Failure>;
     fn at_index(self, stage: Stage, index: usize) -> Result<T, Failure>;
 }
 
-impl<T> At<T> for sys::Result<T> {
+impl<T> AtStage<T> for sys::Result<T> {
     fn at(self, stage: Stage) -> Result<T, Failure> {
         self.at_index(stage, 0)
     }
@@ -175,17 +175,18 @@ impl<T> At<T> for sys::Result<T> {
 }
 
 /// Executes the plan; this is all that the new process does.
-pub(crate) fn run(plan: &mut Plan, descriptors: Descriptors) -> ! {
+pub(crate) fn run(plan: &mut LaunchPlan, descriptors: Descriptors) -> ! {
     let control = descriptors.control;
     // The supervisor's signal handlers must not run here; all signals are still blocked.
     sys::reset_handlers();
     // With this copy open, the new process would not notice that the supervisor has ended.
     sys::close(descriptors.supervisor);
-    let worker = prepare(plan, control).and_then(|rules| start(plan, descriptors, rules));
+    let worker = build_sandbox(plan, control)
+        .and_then(|rules| start_program_process(plan, descriptors, rules));
     match worker {
         Ok(worker) => {
             let _ = sys::send(control, &Message::Started.encode(), None);
-            bury(worker, &plan.guarded)
+            supervise_until_end(worker, &plan.guarded)
         }
         Err(failure) => {
             let _ = sys::send(control, &Message::Failed(failure).encode(), None);
@@ -195,9 +196,9 @@ pub(crate) fn run(plan: &mut Plan, descriptors: Descriptors) -> ! {
 }
 
 /// Builds the root and drops all privileges. Returns the Landlock ruleset.
-fn prepare(plan: &mut Plan, control: RawFd) -> Result<Option<RawFd>, Failure> {
-    if plan.grouped {
-        let mut bytes = [0; MESSAGE];
+fn build_sandbox(plan: &mut LaunchPlan, control: RawFd) -> Result<Option<RawFd>, Failure> {
+    if plan.waits_for_cgroup {
+        let mut bytes = [0; MESSAGE_BYTES];
         sys::receive(control, &mut bytes).at(Stage::Identity)?;
     }
     sys::write_file(c"/proc/self/setgroups", 0, b"deny").at(Stage::Identity)?;
@@ -217,21 +218,21 @@ fn prepare(plan: &mut Plan, control: RawFd) -> Result<Option<RawFd>, Failure> {
     build_root(plan)?;
     sys::enter_root().at(Stage::Enter)?;
     let root = sys::open_path(c"/").at(Stage::Enter)?;
-    sys::set_mount_flags(root, READ_ONLY_ROOT, Reach::One).at(Stage::Enter)?;
+    sys::set_mount_flags(root, READ_ONLY_ROOT, MountScope::Single).at(Stage::Enter)?;
     sys::change_directory(&plan.directory).at(Stage::Directory)?;
-    let rules = make_rules(plan)?;
+    let rules = create_landlock_rules(plan)?;
     sys::drop_capabilities().at(Stage::Privileges)?;
     sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1).at(Stage::Privileges)?;
     Ok(rules)
 }
 
 /// Opens every visible host path once, so that later changes of a path have no effect.
-fn open_sources(plan: &mut Plan) -> Result<(), Failure> {
+fn open_sources(plan: &mut LaunchPlan) -> Result<(), Failure> {
     for (index, source) in plan.sources.iter_mut().enumerate() {
         let fd = sys::open_without_links(&source.path).at_index(Stage::Open, index)?;
         let kind = sys::file_type(fd).at_index(Stage::Open, index)?;
         let expected = match source.mode {
-            Mode::Device | Mode::Closed => libc::S_IFCHR,
+            MountMode::Device | MountMode::Closed => libc::S_IFCHR,
             _ if source.is_folder => libc::S_IFDIR,
             _ => libc::S_IFREG,
         };
@@ -245,41 +246,43 @@ fn open_sources(plan: &mut Plan) -> Result<(), Failure> {
     Ok(())
 }
 
-fn build_root(plan: &Plan) -> Result<(), Failure> {
+fn build_root(plan: &LaunchPlan) -> Result<(), Failure> {
     let flags = libc::MS_NOSUID | libc::MS_NODEV;
     sys::mount(c"tmpfs", &plan.base, flags, &plan.root_options).at(Stage::Base)?;
     sys::change_directory(&plan.base).at(Stage::Base)?;
     for (index, step) in plan.steps.iter().enumerate() {
-        apply(plan, step).at_index(Stage::Root, index)?;
+        apply_step(plan, step).at_index(Stage::Root, index)?;
     }
     Ok(())
 }
 
-fn apply(plan: &Plan, step: &Step) -> sys::Result<()> {
+fn apply_step(plan: &LaunchPlan, step: &RootStep) -> sys::Result<()> {
     let scratch_flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
     match step {
-        Step::Folder(path) => match sys::make_folder(path, 0o755) {
+        RootStep::Folder(path) => match sys::make_folder(path, 0o755) {
             Err(Errno(libc::EEXIST)) => Ok(()),
             result => result,
         },
-        Step::Link { path, target } => sys::make_link(path, target),
-        Step::Text { path, bytes } => {
+        RootStep::Link { path, target } => sys::make_link(path, target),
+        RootStep::Text { path, bytes } => {
             sys::write_file(path, libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW, bytes)
         }
-        Step::Bind { source, target, flags } => {
+        RootStep::Bind { source, target, flags } => {
             let tree = plan.sources.get(*source).map_or(-1, |source| source.tree);
-            sys::set_mount_flags(tree, *flags, Reach::Tree)?;
+            sys::set_mount_flags(tree, *flags, MountScope::Tree)?;
             sys::attach_tree(tree, target)?;
             sys::close(tree);
             Ok(())
         }
-        Step::Scratch { target, flags, options } => sys::mount(c"tmpfs", target, *flags, options),
-        Step::Empty(target) => sys::mount(c"tmpfs", target, scratch_flags, c"size=1m,mode=755"),
-        Step::Seal(target) => {
+        RootStep::Scratch { target, flags, options } => {
+            sys::mount(c"tmpfs", target, *flags, options)
+        }
+        RootStep::Empty(target) => sys::mount(c"tmpfs", target, scratch_flags, c"size=1m,mode=755"),
+        RootStep::Seal(target) => {
             let flags = scratch_flags | libc::MS_RDONLY | libc::MS_REMOUNT | libc::MS_BIND;
             sys::mount(c"tmpfs", target, flags, c"")
         }
-        Step::Processes { target, highest } => {
+        RootStep::Processes { target, pid_max } => {
             let flags = scratch_flags | libc::MS_RDONLY;
             // The first process is a copy of the supervisor, so other processes must not see it.
             let options = c"hidepid=ptraceable";
@@ -298,8 +301,8 @@ fn apply(plan: &Plan, step: &Step) -> sys::Result<()> {
                     // Resource limits do not count the processes of root, but process IDs are
                     // limited for all users. Where this limit cannot be set, only the time limit
                     // remains.
-                    if let Some((file, highest)) = highest {
-                        let _ = sys::write_file(file, 0, highest.as_bytes());
+                    if let Some((file, pid_max)) = pid_max {
+                        let _ = sys::write_file(file, 0, pid_max.as_bytes());
                     }
                     sys::mount(c"proc", target, flags | libc::MS_REMOUNT | libc::MS_BIND, c"")
                 }
@@ -308,13 +311,13 @@ fn apply(plan: &Plan, step: &Step) -> sys::Result<()> {
     }
 }
 
-fn make_rules(plan: &Plan) -> Result<Option<RawFd>, Failure> {
+fn create_landlock_rules(plan: &LaunchPlan) -> Result<Option<RawFd>, Failure> {
     use std::os::fd::IntoRawFd as _;
     let Some(rules) = &plan.landlock else { return Ok(None) };
     let handled = rules.handled.files;
     let ruleset = sys::create_ruleset(&rules.handled, rules.size).at(Stage::Rules)?.into_raw_fd();
     for source in &plan.sources {
-        let rights = plan::rights(source.mode, source.is_folder) & handled;
+        let rights = plan::landlock_rights(source.mode, source.is_folder) & handled;
         if rights == 0 {
             continue;
         }
@@ -335,7 +338,7 @@ fn make_rules(plan: &Plan) -> Result<Option<RawFd>, Failure> {
 
 /// The data for the second process, which becomes the program.
 struct Worker<'a> {
-    plan: &'a Plan,
+    plan: &'a LaunchPlan,
     descriptors: Descriptors,
     rules: Option<RawFd>,
     failure: Option<Failure>,
@@ -343,8 +346,8 @@ struct Worker<'a> {
 
 /// Starts the second process and waits until it has executed the program or failed.
 #[expect(unsafe_code, reason = "a process that shares memory for a moment")]
-fn start(
-    plan: &mut Plan,
+fn start_program_process(
+    plan: &mut LaunchPlan,
     descriptors: Descriptors,
     rules: Option<RawFd>,
 ) -> Result<libc::pid_t, Failure> {
@@ -376,20 +379,20 @@ extern "C" fn become_program(argument: *mut libc::c_void) -> c_int {
 
 /// Applies the restrictions of the program and executes it; returns only on failure.
 fn execute(worker: &Worker<'_>) -> Failure {
-    match confine(worker) {
+    match apply_restrictions(worker) {
         Err(failure) => failure,
         Ok(()) => run_program(worker.plan),
     }
 }
 
-fn confine(worker: &Worker<'_>) -> Result<(), Failure> {
+fn apply_restrictions(worker: &Worker<'_>) -> Result<(), Failure> {
     let Worker { plan, descriptors, rules, .. } = worker;
     sys::reset_signals();
     sys::new_session().at(Stage::Limits)?;
     for (standard, fd) in (0..).zip(descriptors.standard) {
         sys::duplicate(fd, standard).at(Stage::Limits)?;
     }
-    if plan.on_terminal {
+    if plan.has_terminal {
         sys::take_terminal().at(Stage::Limits)?;
     }
     for &(resource, soft, hard) in &plan.limits {
@@ -397,7 +400,7 @@ fn confine(worker: &Worker<'_>) -> Result<(), Failure> {
     }
     sys::close_on_execute().at(Stage::Limits)?;
     if let Some(rules) = *rules {
-        sys::restrict_self(rules).at(Stage::Landlock)?;
+        sys::apply_ruleset(rules).at(Stage::Landlock)?;
     }
     let listener = sys::install_filter(&plan.filter, plan.watched).at(Stage::Filter)?;
     if let Some(listener) = listener {
@@ -411,8 +414,8 @@ fn confine(worker: &Worker<'_>) -> Result<(), Failure> {
 }
 
 #[expect(unsafe_code, reason = "lists of strings are passed as bare pointers")]
-fn run_program(plan: &Plan) -> Failure {
-    // SAFETY: `Strings` ends both lists with a null pointer and keeps the texts.
+fn run_program(plan: &LaunchPlan) -> Failure {
+    // SAFETY: `CStringArray` ends both lists with a null pointer and keeps the texts.
     let Errno(errno) =
         unsafe { sys::execute(&plan.program, plan.arguments.as_ptr(), plan.environment.as_ptr()) };
     Failure { stage: Stage::Execute, index: 0, errno }
@@ -420,10 +423,10 @@ fn run_program(plan: &Plan) -> Failure {
 
 /// Waits for the program and reaps other processes. When the program has ended or the supervisor is
 /// gone, kills all processes and moves aside files at protected paths.
-fn bury(worker: libc::pid_t, guarded: &[Guarded]) -> ! {
+fn supervise_until_end(worker: libc::pid_t, guarded: &[GuardedPath]) -> ! {
     let status = wait_for_program(worker);
-    sys::kill_everyone();
-    guard::restore(guarded);
+    sys::kill_all();
+    path_guard::restore_all(guarded);
     if let Some(status) = status {
         let _ = sys::send(0, &Message::Ended(status).encode(), None);
     }
@@ -435,22 +438,22 @@ fn wait_for_program(worker: libc::pid_t) -> Option<c_int> {
     // The control socket is descriptor 0 now and the signal descriptor is 1; all others are copies
     // from the supervisor.
     sys::close_from(2).ok()?;
-    let mut waits = [sys::Wait::read(0), sys::Wait::read(1)];
+    let mut waits = [sys::PollEntry::read(0), sys::PollEntry::read(1)];
     loop {
         sys::poll(&mut waits, None).ok()?;
-        if waits[1].ready {
+        if waits[1].is_ready {
             sys::drain(1);
-            while let Some((pid, status)) = sys::reap() {
+            while let Some((pid, status)) = sys::reap_child() {
                 if pid == worker {
                     return Some(status);
                 }
             }
         }
-        if waits[0].ready {
-            let mut bytes = [0; MESSAGE];
+        if waits[0].is_ready {
+            let mut bytes = [0; MESSAGE_BYTES];
             match sys::receive(0, &mut bytes) {
-                Ok((1.., _)) if bytes.starts_with(INTERRUPT) => sys::signal_everyone(libc::SIGINT),
-                Ok((1.., _)) => sys::signal_everyone(libc::SIGTERM),
+                Ok((1.., _)) if bytes.starts_with(INTERRUPT) => sys::signal_all(libc::SIGINT),
+                Ok((1.., _)) => sys::signal_all(libc::SIGTERM),
                 _ => return None,
             }
         }
@@ -462,7 +465,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_survive_the_trip() {
+    fn messages_decode_as_encoded() {
         let failure = Failure { stage: Stage::Filter, index: 513, errno: libc::EPERM };
         for message in [
             Message::Listener,

@@ -1,7 +1,7 @@
 //! Defines the Landlock rights, the second protection of files: mounts decide which files are
 //! visible, Landlock decides what can be done with them. A mistake in one is caught by the other.
 
-use super::sys::Handled;
+use super::sys::HandledRights;
 
 const EXECUTE: u64 = 1 << 0;
 const WRITE_FILE: u64 = 1 << 1;
@@ -49,7 +49,7 @@ const EVERYTHING: u64 = WRITE | EXECUTE | MAKE_CHAR | MAKE_SOCK | MAKE_BLOCK | I
 
 /// Returns the rights that a kernel with this Landlock version supports, and the size of the
 /// structure that it expects.
-pub(crate) fn handled(version: u32) -> (Handled, usize) {
+pub(crate) fn supported_rights(version: u32) -> (HandledRights, usize) {
     let mut files = EVERYTHING;
     if version < 5 {
         files &= !IOCTL_DEV;
@@ -67,7 +67,7 @@ pub(crate) fn handled(version: u32) -> (Handled, usize) {
         4..6 => 16,
         _ => 24,
     };
-    (Handled { files, network, scopes }, size)
+    (HandledRights { files, network, scopes }, size)
 }
 
 #[cfg(test)]
@@ -75,10 +75,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn newer_kernels_decide_about_more() {
+    fn newer_kernels_support_more_rights() {
         let mut before = 0;
         for version in 1..=9 {
-            let (handled, size) = handled(version);
+            let (handled, size) = supported_rights(version);
             assert!(handled.files.count_ones() >= before);
             before = handled.files.count_ones();
             assert_eq!(handled.network != 0, version >= 4);
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn no_device_or_socket_is_made() {
+    fn devices_and_sockets_cannot_be_created() {
         let never = MAKE_CHAR | MAKE_BLOCK | MAKE_SOCK | IOCTL_DEV;
         assert_eq!(WRITE_AND_RUN & never, 0);
         assert_eq!(WRITE_AND_RUN & !EXECUTE, WRITE);

@@ -14,23 +14,23 @@ use std::{
 use rustls_pki_types::CertificateDer;
 
 use super::{
+    cgroup::ControlGroup,
     child::{self, Descriptors, Message, Stage},
-    group::Group,
-    plan::{self, Execution, Plan},
-    process::{Interruptions, Process},
-    root::{Layout, Texts},
+    file_watch,
+    layout::{Layout, TemplateValues},
+    plan::{self, LaunchPlan, ProgramCall},
+    process::{BlockedSignals, Process},
     sys,
-    tally::Tally,
-    watch,
+    usage_monitor::UsageMonitor,
 };
 use crate::{
-    closure::Closure,
     environment,
     error::SandboxError,
-    outcome::{Enforcement, LimitedBy},
+    outcome::{Enforcement, LimitMechanism},
     policy::{Network, Policy, TerminalSize},
-    proxy::{Authority, Proxy, Settings, SystemResolver, Trap},
-    support::Missing,
+    program_files::ProgramFiles,
+    proxy::{CertificateAuthority, Proxy, ProxySettings, SystemResolver, Trap},
+    support::MissingFeature,
 };
 
 const NAMESPACES: [(&str, libc::c_int); 7] = [
@@ -45,34 +45,34 @@ const NAMESPACES: [(&str, libc::c_int); 7] = [
 
 /// The time limit until the program runs. Building the root takes milliseconds; a network file
 /// system may take longer.
-const START: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A policy that is ready to run programs.
 #[derive(Debug)]
 pub struct Sandbox {
     policy: Policy,
-    closure: Closure,
-    trust: Vec<CertificateDer<'static>>,
+    program_files: ProgramFiles,
+    extra_certificates: Vec<CertificateDer<'static>>,
     terminal: Option<TerminalSize>,
 }
 
 impl Sandbox {
     /// Prepares a policy: finds the files that its programs need.
     pub fn new(policy: Policy) -> Result<Self, SandboxError> {
-        let closure = Closure::of(&policy.programs)?;
-        Ok(Self { policy, closure, trust: Vec::new(), terminal: None })
+        let program_files = ProgramFiles::of(&policy.programs)?;
+        Ok(Self { policy, program_files, extra_certificates: Vec::new(), terminal: None })
     }
 
     /// Adds certificate authorities that the proxy trusts besides those of the system.
     #[must_use]
-    pub fn trusting(mut self, certificates: Vec<CertificateDer<'static>>) -> Self {
-        self.trust = certificates;
+    pub fn with_trusted_certificates(mut self, certificates: Vec<CertificateDer<'static>>) -> Self {
+        self.extra_certificates = certificates;
         self
     }
 
     /// Runs programs on a terminal of their own for input and both outputs, if one can be created.
     #[must_use]
-    pub fn on_terminal(mut self, size: TerminalSize) -> Self {
+    pub fn with_terminal(mut self, size: TerminalSize) -> Self {
         self.terminal = Some(size);
         self
     }
@@ -83,59 +83,61 @@ impl Sandbox {
     }
 
     /// Returns the files that the programs of the policy need to start.
-    pub fn closure(&self) -> &Closure {
-        &self.closure
+    pub fn program_files(&self) -> &ProgramFiles {
+        &self.program_files
     }
 
     /// Starts a program. `arguments` does not include the program name.
     pub fn start(&self, program: &Path, arguments: &[String]) -> Result<Process, SandboxError> {
         let policy = &self.policy;
-        let proxied = match &policy.network {
+        let proxy_inputs = match &policy.network {
             Network::None => None,
             Network::Hosts(grants) => Some((grants.clone(), None)),
             Network::Trap => Some((Vec::new(), Some(Trap::default()))),
         };
-        let proxied = match proxied {
+        let proxy_inputs = match proxy_inputs {
             None => None,
-            Some((grants, trap)) => Some((grants, trap, Authority::new().map_err(proxy_error)?)),
+            Some((grants, trap)) => {
+                Some((grants, trap, CertificateAuthority::new().map_err(proxy_error)?))
+            }
         };
-        let certificate = proxied.as_ref().map(|(.., authority)| authority.certificate_pem());
-        let built = environment::build(policy, certificate.is_some())?;
+        let certificate = proxy_inputs.as_ref().map(|(.., authority)| authority.certificate_pem());
+        let environment = environment::build_environment(policy, certificate.is_some())?;
         let (uid, gid) = sys::identity();
-        let variable = |name| built.plain(name).unwrap_or_default();
+        let variable = |name| environment.value(name).unwrap_or_default();
         let (user, home) = (variable("USER"), variable("HOME"));
-        let texts = Texts {
+        let values = TemplateValues {
             user: if user.is_empty() { "user" } else { user },
             home: if home.is_empty() { "/" } else { home },
             uid,
             gid,
             certificate,
         };
-        let layout = Layout::new(policy, &self.closure, &texts)?;
+        let layout = Layout::new(policy, &self.program_files, &values)?;
         let landlock = sys::landlock_version().ok();
-        let plan = Plan::new(
+        let plan = LaunchPlan::new(
             policy,
             &layout,
-            Execution {
+            ProgramCall {
                 program: program.to_owned(),
                 arguments: c_arguments(program, arguments)?,
-                environment: built.entries()?,
+                environment: environment.entries()?,
             },
             landlock,
         )?;
-        let settings = proxied.map(|(grants, trap, authority)| Settings {
+        let settings = proxy_inputs.map(|(grants, trap, authority)| ProxySettings {
             grants,
             trap,
-            secrets: built.secrets(),
+            secrets: environment.secrets(),
             authority,
             resolver: Box::new(SystemResolver),
-            trust: self.trust.clone(),
+            extra_certificates: self.extra_certificates.clone(),
         });
         // From here on there is something to clean up when a signal arrives.
-        let interruptions = Interruptions::hold()?;
+        let blocked_signals = BlockedSignals::block()?;
         let terminal = self.terminal;
-        let launch = Launch { policy, layout: &layout, landlock, program, terminal };
-        launch.start(plan, settings, interruptions)
+        let launch = ProgramStart { policy, layout: &layout, landlock, program, terminal };
+        launch.start(plan, settings, blocked_signals)
     }
 }
 
@@ -144,12 +146,12 @@ fn proxy_error(error: impl std::fmt::Display) -> SandboxError {
 }
 
 fn c_arguments(program: &Path, arguments: &[String]) -> Result<Vec<CString>, SandboxError> {
-    let texts = arguments.iter().map(|text| plan::c_text(text.as_ref(), "an argument"));
-    std::iter::once(plan::c_path(program)).chain(texts).collect()
+    let values = arguments.iter().map(|text| plan::c_string(text.as_ref(), "an argument"));
+    std::iter::once(plan::c_path(program)).chain(values).collect()
 }
 
 /// The data that starting the new process needs.
-struct Launch<'a> {
+struct ProgramStart<'a> {
     policy: &'a Policy,
     layout: &'a Layout,
     landlock: Option<u32>,
@@ -160,7 +162,7 @@ struct Launch<'a> {
 /// Both ends of the three standard streams.
 struct Streams {
     /// The program's ends.
-    theirs: [OwnedFd; 3],
+    program_ends: [OwnedFd; 3],
     stdin: File,
     stdout: File,
     /// `None` on a terminal, where both outputs are one.
@@ -180,7 +182,7 @@ impl Streams {
         let (stdin, stdout, stderr) = (io::pipe()?, io::pipe()?, io::pipe()?);
         let file = |end: io::PipeReader| File::from(OwnedFd::from(end));
         Ok(Self {
-            theirs: [stdin.0.into(), stdout.1.into(), stderr.1.into()],
+            program_ends: [stdin.0.into(), stdout.1.into(), stderr.1.into()],
             stdin: File::from(OwnedFd::from(stdin.1)),
             stdout: file(stdout.0),
             stderr: Some(file(stderr.0)),
@@ -189,41 +191,41 @@ impl Streams {
     }
 
     fn terminal(TerminalSize { rows, columns }: TerminalSize) -> io::Result<Self> {
-        let (ours, theirs) = sys::open_terminal(rows, columns)?;
-        let ours = File::from(ours);
+        let (controller, program_ends) = sys::open_terminal(rows, columns)?;
+        let controller = File::from(controller);
         Ok(Self {
-            theirs: [theirs.try_clone()?, theirs.try_clone()?, theirs],
-            stdin: ours.try_clone()?,
-            stdout: ours.try_clone()?,
+            program_ends: [program_ends.try_clone()?, program_ends.try_clone()?, program_ends],
+            stdin: controller.try_clone()?,
+            stdout: controller.try_clone()?,
             stderr: None,
-            terminal: Some(ours),
+            terminal: Some(controller),
         })
     }
 }
 
-impl Launch<'_> {
+impl ProgramStart<'_> {
     fn start(
         &self,
-        mut plan: Plan,
-        settings: Option<Settings>,
-        interruptions: Interruptions,
+        mut plan: LaunchPlan,
+        settings: Option<ProxySettings>,
+        blocked_signals: BlockedSignals,
     ) -> Result<Process, SandboxError> {
         let failed = |errno: sys::Errno| SandboxError::build("making pipes", errno);
         let control = sys::message_pair().map_err(failed)?;
         let streams = Streams::new(self.terminal)?;
-        let group = Group::new(&self.policy.limits);
-        plan.grouped = group.is_some();
-        plan.on_terminal = streams.terminal.is_some();
+        let group = ControlGroup::new(&self.policy.limits);
+        plan.waits_for_cgroup = group.is_some();
+        plan.has_terminal = streams.terminal.is_some();
         let started = Instant::now();
-        let pidfd = fork(&mut plan, &control, &streams.theirs)?;
+        let pidfd = fork(&mut plan, &control, &streams.program_ends)?;
         // Added before the process continues, so that it starts no process outside the group.
         let group = group.filter(|group| group.add(pidfd.as_fd()));
-        if plan.grouped {
-            let go_on = sys::send(control.0.as_raw_fd(), child::GO_ON, None);
-            go_on.map_err(|errno| SandboxError::build("starting", errno))?;
+        if plan.waits_for_cgroup {
+            let continued = sys::send(control.0.as_raw_fd(), child::CONTINUE, None);
+            continued.map_err(|errno| SandboxError::build("starting", errno))?;
         }
-        let Streams { theirs, stdin, stdout, stderr, terminal } = streams;
-        drop((control.1, theirs));
+        let Streams { program_ends, stdin, stdout, stderr, terminal } = streams;
+        drop((control.1, program_ends));
         let mut process = Process {
             control: control.0,
             pidfd,
@@ -234,30 +236,30 @@ impl Launch<'_> {
             proxy: None,
             watcher: None,
             guarded: std::mem::take(&mut plan.guarded),
-            wall: self.policy.limits.wall,
+            wall_time: self.policy.limits.wall,
             output: self.policy.limits.output,
             started,
             status: None,
-            over: false,
+            is_reaped: false,
             enforcement: Enforcement {
                 namespaces: NAMESPACES.iter().map(|(name, _)| *name).collect(),
                 landlock: self.landlock,
                 seccomp: true,
                 limits: if group.is_some() {
-                    LimitedBy::ControlGroup
+                    LimitMechanism::ControlGroup
                 } else {
-                    LimitedBy::ResourceLimits
+                    LimitMechanism::ResourceLimits
                 },
                 proxy: settings.is_some(),
                 watched: plan.watched,
             },
-            tally: None,
+            usage_monitor: None,
             group,
-            interruptions,
+            blocked_signals,
         };
         self.wait_until_started(&mut process, &plan, settings)?;
         if process.group.is_none() {
-            process.tally = Tally::start(process.pidfd.as_fd(), &self.policy.limits);
+            process.usage_monitor = UsageMonitor::start(process.pidfd.as_fd(), &self.policy.limits);
         }
         Ok(process)
     }
@@ -266,20 +268,20 @@ impl Launch<'_> {
     fn wait_until_started(
         &self,
         process: &mut Process,
-        plan: &Plan,
-        mut settings: Option<Settings>,
+        plan: &LaunchPlan,
+        mut settings: Option<ProxySettings>,
     ) -> Result<(), SandboxError> {
         let lost = || SandboxError::build("starting", io::Error::other("the process ended early"));
-        let deadline = Instant::now() + START;
+        let deadline = Instant::now() + START_TIMEOUT;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let mut waits = [sys::Wait::read(process.control.as_raw_fd())];
+            let mut waits = [sys::PollEntry::read(process.control.as_raw_fd())];
             let polled = sys::poll(&mut waits, Some(left.as_millis() as i32));
             polled.map_err(|errno| SandboxError::build("starting", errno))?;
             if left.is_zero() {
                 return Err(SandboxError::build("starting", io::ErrorKind::TimedOut));
             }
-            if !waits[0].ready {
+            if !waits[0].is_ready {
                 continue;
             }
             match process.receive() {
@@ -290,7 +292,7 @@ impl Launch<'_> {
                     process.proxy = Some(proxy);
                 }
                 Some((Message::Notifications, Some(fd))) => {
-                    process.watcher = Some(watch::start(fd, Arc::new(self.sight())));
+                    process.watcher = Some(file_watch::start(fd, Arc::new(self.visible_paths())));
                 }
                 Some((Message::Started, _)) => return Ok(()),
                 Some((Message::Failed(failure), _)) => {
@@ -299,7 +301,7 @@ impl Launch<'_> {
                         Stage::Execute => {
                             SandboxError::Execute { program: self.program.to_owned(), source }
                         }
-                        Stage::Identity => Missing::namespaces(source).into(),
+                        Stage::Identity => MissingFeature::namespaces(source).into(),
                         Stage::Directory => {
                             SandboxError::HiddenDirectory { path: self.policy.directory.clone() }
                         }
@@ -311,8 +313,8 @@ impl Launch<'_> {
         }
     }
 
-    fn sight(&self) -> watch::Sight {
-        watch::Sight {
+    fn visible_paths(&self) -> file_watch::VisiblePaths {
+        file_watch::VisiblePaths {
             policy: self.policy.clone(),
             visible: self.layout.iter().map(|(path, _)| path.to_owned()).collect(),
         }
@@ -321,7 +323,7 @@ impl Launch<'_> {
 
 #[expect(unsafe_code, reason = "the child of a fork runs here")]
 fn fork(
-    plan: &mut Plan,
+    plan: &mut LaunchPlan,
     control: &(OwnedFd, OwnedFd),
     streams: &[OwnedFd; 3],
 ) -> Result<OwnedFd, SandboxError> {
@@ -329,12 +331,12 @@ fn fork(
     // themselves.
     let [stdin, stdout, stderr] = streams;
     let standard = [
-        above_standard(stdin.as_fd())?,
-        above_standard(stdout.as_fd())?,
-        above_standard(stderr.as_fd())?,
+        duplicate_above_standard(stdin.as_fd())?,
+        duplicate_above_standard(stdout.as_fd())?,
+        duplicate_above_standard(stderr.as_fd())?,
     ];
     let supervisor = control.0.as_raw_fd();
-    let control = above_standard(control.1.as_fd())?;
+    let control = duplicate_above_standard(control.1.as_fd())?;
     let descriptors = Descriptors {
         control: control.as_raw_fd(),
         supervisor,
@@ -355,7 +357,7 @@ fn fork(
             sys::restore_signals(&before);
             Err(match errno.0 {
                 libc::EPERM | libc::ENOSPC | libc::EACCES => {
-                    Missing::namespaces(io::Error::from(errno)).into()
+                    MissingFeature::namespaces(io::Error::from(errno)).into()
                 }
                 _ => SandboxError::build("making a process", errno),
             })
@@ -363,6 +365,6 @@ fn fork(
     }
 }
 
-fn above_standard(fd: std::os::fd::BorrowedFd<'_>) -> Result<OwnedFd, SandboxError> {
+fn duplicate_above_standard(fd: std::os::fd::BorrowedFd<'_>) -> Result<OwnedFd, SandboxError> {
     fd.try_clone_to_owned().map_err(|source| SandboxError::build("making pipes", source))
 }

@@ -9,23 +9,23 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::root::{Item, Mode};
+use super::layout::{MountMode, RootEntry};
 
 /// Folders in the root with programs and libraries. On most systems they are links into `/usr`.
-const ROOTS: [&str; 6] = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
+const ROOT_FOLDERS: [&str; 6] = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 
 /// Folders in which some distributions store all programs; links in other folders lead there.
-const STORES: [&str; 3] = ["/nix/store", "/gnu/store", "/run/current-system"];
+const PACKAGE_STORES: [&str; 3] = ["/nix/store", "/gnu/store", "/run/current-system"];
 
 /// Folders of `/usr` and `/usr/local` with programs. Other folders may contain projects, or
 /// settings and data of services.
-const FOLDERS: [&str; 14] = [
+const USR_FOLDERS: [&str; 14] = [
     "bin", "cuda", "games", "go", "include", "lib", "lib32", "lib64", "libexec", "libx32", "man",
     "sbin", "share", "texlive",
 ];
 
 /// Settings that the system's programs need and that contain no secrets.
-const SETTINGS: [&str; 30] = [
+const ETC_PATHS: [&str; 30] = [
     "/etc/alternatives",
     "/etc/crypto-policies",
     "/etc/debian_version",
@@ -59,32 +59,33 @@ const SETTINGS: [&str; 30] = [
 ];
 
 /// Returns the visible parts of the system, by path.
-pub(super) fn items() -> Vec<(PathBuf, Item)> {
-    let mut items = Vec::new();
-    for folder in ROOTS.into_iter().chain(STORES) {
-        items.extend(item(Path::new(folder), Mode::Code));
+pub(super) fn system_entries() -> Vec<(PathBuf, RootEntry)> {
+    let mut entries = Vec::new();
+    for folder in ROOT_FOLDERS.into_iter().chain(PACKAGE_STORES) {
+        entries.extend(read_entry(Path::new(folder), MountMode::Code));
     }
     for folder in ["/usr", "/usr/local"] {
-        let paths = FOLDERS.map(|name| Path::new(folder).join(name));
-        items.extend(paths.iter().filter_map(|path| item(path, Mode::Code)));
+        let paths = USR_FOLDERS.map(|name| Path::new(folder).join(name));
+        entries.extend(paths.iter().filter_map(|path| read_entry(path, MountMode::Code)));
     }
-    items.extend(SETTINGS.iter().filter_map(|path| item(Path::new(path), Mode::Data)));
-    items
+    entries
+        .extend(ETC_PATHS.iter().filter_map(|path| read_entry(Path::new(path), MountMode::Data)));
+    entries
 }
 
 /// Returns how a path is shown. A link is copied as a link, so its target must be visible itself.
 /// If a parent folder is a link, the path is left out, because nothing can be mounted there.
-fn item(path: &Path, mode: Mode) -> Option<(PathBuf, Item)> {
+fn read_entry(path: &Path, mode: MountMode) -> Option<(PathBuf, RootEntry)> {
     let parent = path.parent()?;
     if parent.canonicalize().ok()? != parent {
         return None;
     }
-    let item = if path.symlink_metadata().ok()?.is_symlink() {
-        Item::Link(fs::read_link(path).ok()?)
+    let entry = if path.symlink_metadata().ok()?.is_symlink() {
+        RootEntry::Link(fs::read_link(path).ok()?)
     } else {
-        Item::Bind(mode)
+        RootEntry::Bind(mode)
     };
-    Some((path.to_owned(), item))
+    Some((path.to_owned(), entry))
 }
 
 #[cfg(test)]
@@ -92,16 +93,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_are_shown_and_data_is_not() {
-        let items = items();
-        let shows = |path: &str| items.iter().any(|(shown, _)| Path::new(path).starts_with(shown));
-        assert!(shows("/usr/bin/env") && shows("/bin/sh"));
+    fn programs_are_visible_and_data_is_not() {
+        let entries = system_entries();
+        let is_shown =
+            |path: &str| entries.iter().any(|(shown, _)| Path::new(path).starts_with(shown));
+        assert!(is_shown("/usr/bin/env") && is_shown("/bin/sh"));
         for path in ["/usr/src/app/.env", "/usr/local/etc/secret", "/usr/local/pgsql/data", "/usr"]
         {
-            assert!(!shows(path), "{path}");
+            assert!(!is_shown(path), "{path}");
         }
         for path in ["/etc/shadow", "/etc/passwd", "/etc/hostname", "/var/lib", "/opt/x", "/root"] {
-            assert!(!shows(path), "{path}");
+            assert!(!is_shown(path), "{path}");
         }
     }
 }

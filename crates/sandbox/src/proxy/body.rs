@@ -53,11 +53,11 @@ pub(super) struct Body {
     framing: Framing,
     /// The bytes that remain in the body or in the current chunk.
     left: u64,
-    state: Chunk,
+    state: ChunkState,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Chunk {
+enum ChunkState {
     First,
     Inside,
     Over,
@@ -69,7 +69,7 @@ const CHUNK_LINE: usize = 8 << 10;
 impl Body {
     pub(super) fn new(framing: Framing) -> Self {
         let left = if let Framing::Length(length) = framing { length } else { 0 };
-        Self { framing, left, state: Chunk::First }
+        Self { framing, left, state: ChunkState::First }
     }
 
     /// Reads the next bytes; 0 means the end. A body that ends early is an error.
@@ -79,7 +79,7 @@ impl Body {
             Framing::Close => reader.read(into),
             Framing::Length(_) => self.read_left(reader, into),
             Framing::Chunked => {
-                if self.left == 0 && self.state != Chunk::Over {
+                if self.left == 0 && self.state != ChunkState::Over {
                     self.next_chunk(reader)?;
                 }
                 self.read_left(reader, into)
@@ -103,7 +103,7 @@ impl Body {
     /// Reads the length line of the next chunk and, after the last chunk, the trailers.
     fn next_chunk(&mut self, reader: &mut impl BufRead) -> io::Result<()> {
         let mut line = Vec::new();
-        if self.state == Chunk::Inside {
+        if self.state == ChunkState::Inside {
             read_line(reader, &mut line)?;
             if line != b"\r\n" {
                 return Err(malformed("a chunk is longer than its length"));
@@ -114,7 +114,7 @@ impl Body {
         let text = line.strip_suffix(b"\r\n").unwrap_or(&line);
         let digits = text.split(|byte| *byte == b';').next().unwrap_or_default();
         self.left = number(digits, 16).ok_or_else(|| malformed("a chunk has no length"))?;
-        self.state = Chunk::Inside;
+        self.state = ChunkState::Inside;
         if self.left == 0 {
             // Trailers are read, so that nothing of the body remains on the connection, and
             // dropped.
@@ -126,7 +126,7 @@ impl Body {
                     break;
                 }
             }
-            self.state = Chunk::Over;
+            self.state = ChunkState::Over;
         }
         Ok(())
     }
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_end_where_they_say() {
+    fn bodies_end_where_their_framing_says() {
         assert_eq!(all(Framing::Length(4), b"bodyrest").unwrap(), b"body");
         assert_eq!(all(Framing::Close, b"bodyrest").unwrap(), b"bodyrest");
         assert_eq!(all(Framing::Empty, b"rest").unwrap(), b"");

@@ -12,7 +12,7 @@ use crate::limits;
 #[derive(Debug, Default)]
 pub(super) struct Connections {
     state: Mutex<State>,
-    left: Condvar,
+    slot_freed: Condvar,
 }
 
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ struct State {
 
 /// The slot of one worker; dropping it frees the slot.
 #[derive(Debug)]
-pub(super) struct Place(Arc<Connections>);
+pub(super) struct ConnectionSlot(Arc<Connections>);
 
 impl Connections {
     fn state(&self) -> MutexGuard<'_, State> {
@@ -34,18 +34,18 @@ impl Connections {
     }
 
     /// Takes a slot, if one is free.
-    pub(super) fn enter(self: &Arc<Self>) -> Option<Place> {
+    pub(super) fn take_slot(self: &Arc<Self>) -> Option<ConnectionSlot> {
         let mut state = self.state();
-        if state.stopping || state.workers >= limits::CONNECTIONS {
+        if state.stopping || state.workers >= limits::MAX_CONNECTIONS {
             return None;
         }
         state.workers += 1;
-        Some(Place(Arc::clone(self)))
+        Some(ConnectionSlot(Arc::clone(self)))
     }
 
     /// Registers a socket to be closed on stop. If the proxy is already stopping, closes it
     /// immediately.
-    pub(super) fn watch(&self, socket: &Arc<TcpStream>) {
+    pub(super) fn register(&self, socket: &Arc<TcpStream>) {
         let mut state = self.state();
         if state.stopping {
             let _ = socket.shutdown(Shutdown::Both);
@@ -55,25 +55,25 @@ impl Connections {
         state.sockets.push(Arc::downgrade(socket));
     }
 
-    pub(super) fn stopping(&self) -> bool {
+    pub(super) fn is_stopping(&self) -> bool {
         self.state().stopping
     }
 
     /// Closes all sockets and waits for the workers. A worker inside the system's resolver cannot
     /// be interrupted; it finds its sockets closed when it returns.
-    pub(super) fn stop(&self, patience: Duration) {
+    pub(super) fn stop(&self, timeout: Duration) {
         let mut state = self.state();
         state.stopping = true;
         for socket in state.sockets.drain(..).filter_map(|socket| socket.upgrade()) {
             let _ = socket.shutdown(Shutdown::Both);
         }
-        drop(self.left.wait_timeout_while(state, patience, |state| state.workers > 0));
+        drop(self.slot_freed.wait_timeout_while(state, timeout, |state| state.workers > 0));
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.0.state().workers -= 1;
-        self.0.left.notify_all();
+        self.0.slot_freed.notify_all();
     }
 }

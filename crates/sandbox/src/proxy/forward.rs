@@ -9,16 +9,16 @@ use std::{
 };
 
 use super::{
-    Shared,
+    ProxyState,
     body::{self, Body, Framing},
-    decide::Permit,
+    grant_check::Permit,
     head::{self, HeadError, Headers},
-    line::{Line, Side},
-    refusal::{Refusal, Refused},
+    refusal::{Refusal, RefusalResponse},
     request::{Request, Version, default_port},
-    resolve::{self, unreachable},
-    secrets::{Secrets, Spelling},
-    serve::End,
+    resolve::{self, refuse_unreachable},
+    secrets::{Escaping, Secrets},
+    serve::ConnectionEnd,
+    stream::{ProxyStream, TimedSocket},
 };
 use crate::{
     host::{Host, is_public},
@@ -27,70 +27,70 @@ use crate::{
 };
 
 /// The number of bytes that are copied at once.
-const PIECE: usize = 16 << 10;
+const COPY_BYTES: usize = 16 << 10;
 /// The limit of interim responses such as `103 Early Hints` before the real one.
-const INTERIM: usize = 8;
+const MAX_INTERIM_RESPONSES: usize = 8;
 
 /// An open connection to a host whose address was checked.
 #[derive(Debug)]
 pub(super) struct Upstream {
-    reader: BufReader<Side>,
+    reader: BufReader<ProxyStream>,
     pub(super) address: IpAddr,
 }
 
 /// How much of a request was read from the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sent {
+pub(super) enum SentBody {
     Whole,
     /// The host stopped reading before the end.
-    Partly,
+    Partial,
 }
 
 /// Resolves the host, checks its addresses and connects to one of them. The name is resolved only
 /// once, so its addresses cannot change after the check.
-pub(super) fn dial(
-    shared: &Shared,
+pub(super) fn connect_to_host(
+    state: &ProxyState,
     scheme: Scheme,
     host: &Host,
     port: u16,
     permit: Permit,
-) -> Result<Upstream, Refused> {
-    let addresses = resolve::addresses(&*shared.resolver, host, permit)?;
-    let stream = Arc::new(connect(shared, host, port, &addresses)?);
-    shared.connections.watch(&stream);
-    let failed = |error: io::Error| unreachable(host, &error.to_string());
+) -> Result<Upstream, RefusalResponse> {
+    let addresses = resolve::resolve_addresses(&*state.resolver, host, permit)?;
+    let stream = Arc::new(connect(state, host, port, &addresses)?);
+    state.connections.register(&stream);
+    let failed = |error: io::Error| refuse_unreachable(host, &error.to_string());
     let address = stream.peer_addr().map_err(failed)?.ip();
     // A connection to one of the machine's own addresses also comes from that address, so this
     // finds own addresses in every range.
-    let own = stream.local_addr().map_err(failed)?.ip() == address;
-    if !permit.private && (own || !is_public(address)) {
-        return Err(resolve::private_address(host));
+    let is_own_address = stream.local_addr().map_err(failed)?.ip() == address;
+    if !permit.private && (is_own_address || !is_public(address)) {
+        return Err(resolve::refuse_private_address(host));
     }
     let _ = stream.set_nodelay(true);
-    let mut line = Line::new(stream, limits::HOST_SILENCE);
-    let side = match scheme {
-        Scheme::Http => Side::Plain(line),
+    let mut socket = TimedSocket::new(stream, limits::HOST_IDLE_TIMEOUT);
+    let stream = match scheme {
+        Scheme::Http => ProxyStream::Plain(socket),
         Scheme::Https => {
-            line.hurry(limits::DIAL);
-            let connection = shared.trust.connect(host, &mut line).map_err(failed)?;
-            line.relax();
-            Side::Host(Box::new(rustls::StreamOwned::new(connection, line)))
+            socket.set_deadline(limits::CONNECT_TIMEOUT);
+            let connection = state.host_verifier.connect(host, &mut socket).map_err(failed)?;
+            socket.clear_deadline();
+            ProxyStream::Host(Box::new(rustls::StreamOwned::new(connection, socket)))
         }
     };
-    Ok(Upstream { reader: BufReader::with_capacity(PIECE, side), address })
+    Ok(Upstream { reader: BufReader::with_capacity(COPY_BYTES, stream), address })
 }
 
 /// Tries one address after the other; the remaining addresses share the remaining time.
 fn connect(
-    shared: &Shared,
+    state: &ProxyState,
     host: &Host,
     port: u16,
     addresses: &[IpAddr],
-) -> Result<TcpStream, Refused> {
-    let end = Instant::now() + limits::DIAL;
+) -> Result<TcpStream, RefusalResponse> {
+    let end = Instant::now() + limits::CONNECT_TIMEOUT;
     let mut last = io::Error::from(io::ErrorKind::TimedOut);
     for (left, address) in (1_u32..=addresses.len() as u32).rev().zip(addresses) {
-        if shared.connections.stopping() {
+        if state.connections.is_stopping() {
             break;
         }
         let share = end.saturating_duration_since(Instant::now()) / left;
@@ -100,7 +100,7 @@ fn connect(
             Err(error) => last = error,
         }
     }
-    Err(unreachable(host, &last.to_string()))
+    Err(refuse_unreachable(host, &last.to_string()))
 }
 
 /// Returns whether a secret may be sent on this connection: others cannot read it in transit, or
@@ -114,17 +114,17 @@ impl Upstream {
     pub(super) fn send(
         &mut self,
         request: &Request,
-        place: (&Host, u16, Scheme),
+        endpoint: (&Host, u16, Scheme),
         path: &str,
         revealed: Option<&Secrets>,
-        program: &mut BufReader<Side>,
-    ) -> Result<Sent, End> {
+        program: &mut BufReader<ProxyStream>,
+    ) -> Result<SentBody, ConnectionEnd> {
         let mut out = Vec::with_capacity(1024);
         let target = match revealed {
-            Some(secrets) => secrets.reveal(path.as_bytes(), Spelling::Percent),
+            Some(secrets) => secrets.reveal(path.as_bytes(), Escaping::Percent),
             None => path.as_bytes().to_vec(),
         };
-        let (host, port, scheme) = place;
+        let (host, port, scheme) = endpoint;
         out.extend_from_slice(request.method.as_bytes());
         out.push(b' ');
         out.extend_from_slice(&target);
@@ -142,36 +142,36 @@ impl Upstream {
                 continue;
             }
             match revealed {
-                Some(secrets) => header(&mut out, name, &secrets.reveal_header(name, value)),
-                None => header(&mut out, name, value),
+                Some(secrets) => push_header(&mut out, name, &secrets.reveal_header(name, value)),
+                None => push_header(&mut out, name, value),
             }
         }
         if revealed.is_some() {
-            header(&mut out, "Accept-Encoding", b"identity");
+            push_header(&mut out, "Accept-Encoding", b"identity");
         }
-        header(&mut out, "Connection", b"close");
+        push_header(&mut out, "Connection", b"close");
 
         if request.expects_continue() {
             program.get_mut().write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
         }
         match (request.framing, revealed) {
-            (Framing::Length(length), Some(secrets)) if length <= limits::MASKED_BODY => {
+            (Framing::Length(length), Some(secrets)) if length <= limits::MAX_MASKED_BODY_BYTES => {
                 let body = read_whole(program, length)?;
                 let content_type = request.headers.all("content-type").next().unwrap_or_default();
-                let body = secrets.reveal(&body, Spelling::of_body(content_type));
-                header(&mut out, "Content-Length", body.len().to_string().as_bytes());
+                let body = secrets.reveal(&body, Escaping::of_body(content_type));
+                push_header(&mut out, "Content-Length", body.len().to_string().as_bytes());
                 out.extend_from_slice(b"\r\n");
                 let host = self.reader.get_mut();
                 // The error occurs again when the response is read.
                 let _ = host.write_all(&out).and_then(|()| host.write_all(&body));
-                Ok(Sent::Whole)
+                Ok(SentBody::Whole)
             }
             (framing, _) => {
                 match framing {
                     Framing::Length(length) => {
-                        header(&mut out, "Content-Length", length.to_string().as_bytes());
+                        push_header(&mut out, "Content-Length", length.to_string().as_bytes());
                     }
-                    Framing::Chunked => header(&mut out, "Transfer-Encoding", b"chunked"),
+                    Framing::Chunked => push_header(&mut out, "Transfer-Encoding", b"chunked"),
                     Framing::Empty | Framing::Close => {}
                 }
                 out.extend_from_slice(b"\r\n");
@@ -184,91 +184,93 @@ impl Upstream {
         &mut self,
         head: &[u8],
         framing: Framing,
-        program: &mut BufReader<Side>,
-    ) -> Result<Sent, End> {
+        program: &mut BufReader<ProxyStream>,
+    ) -> Result<SentBody, ConnectionEnd> {
         let host = self.reader.get_mut();
         if host.write_all(head).is_err() {
-            return Ok(Sent::Partly);
+            return Ok(SentBody::Partial);
         }
         let mut body = Body::new(framing);
-        let mut buffer = vec![0; PIECE];
+        let mut buffer = vec![0; COPY_BYTES];
         loop {
             let read = body.read(program, &mut buffer)?;
             let Some(piece) = buffer.get(..read).filter(|piece| !piece.is_empty()) else { break };
             if body::write_piece(host, framing, piece).is_err() {
-                return Ok(Sent::Partly);
+                return Ok(SentBody::Partial);
             }
         }
         let _ = body::write_end(host, framing);
-        Ok(Sent::Whole)
+        Ok(SentBody::Whole)
     }
 
     /// Sends the response to the program.
-    pub(super) fn answer(
+    pub(super) fn forward_response(
         &mut self,
         request: &Request,
         secrets: &Secrets,
-        program: &mut BufReader<Side>,
-    ) -> Result<(), End> {
+        program: &mut BufReader<ProxyStream>,
+    ) -> Result<(), ConnectionEnd> {
         let response = self.read_response(request)?;
-        let searched = !secrets.is_empty() && response.is_identity();
-        let towards = match response.framing {
+        let hides_secrets = !secrets.is_empty() && response.is_identity();
+        let program_framing = match response.framing {
             Framing::Empty => Framing::Empty,
-            Framing::Length(length) if !searched => Framing::Length(length),
-            _ if request.version == Version::OneOne => Framing::Chunked,
+            Framing::Length(length) if !hides_secrets => Framing::Length(length),
+            _ if request.version == Version::Http11 => Framing::Chunked,
             _ => Framing::Close,
         };
         let mut out = Vec::with_capacity(1024);
         let first = format!("HTTP/1.1 {} {}\r\n", response.status, response.reason);
         out.extend_from_slice(&secrets.hide(first.as_bytes()));
         for (name, value) in response.headers.end_to_end() {
-            header(&mut out, name, &secrets.hide(value));
+            push_header(&mut out, name, &secrets.hide(value));
         }
-        match towards {
+        match program_framing {
             Framing::Length(length) => {
-                header(&mut out, "Content-Length", length.to_string().as_bytes());
+                push_header(&mut out, "Content-Length", length.to_string().as_bytes());
             }
-            Framing::Chunked => header(&mut out, "Transfer-Encoding", b"chunked"),
+            Framing::Chunked => push_header(&mut out, "Transfer-Encoding", b"chunked"),
             // The response has no body, but keeps the length that the body would have had.
             Framing::Empty if response.status != 204 => {
                 for value in response.headers.all("content-length") {
-                    header(&mut out, "Content-Length", value);
+                    push_header(&mut out, "Content-Length", value);
                 }
             }
             Framing::Empty | Framing::Close => {}
         }
-        header(&mut out, "Connection", b"close");
+        push_header(&mut out, "Connection", b"close");
         out.extend_from_slice(b"\r\n");
         let program = program.get_mut();
         program.write_all(&out)?;
 
         let mut body = Body::new(response.framing);
-        let mut hider = secrets.hider();
-        let mut buffer = vec![0; PIECE];
+        let mut replacer = secrets.response_replacer();
+        let mut buffer = vec![0; COPY_BYTES];
         loop {
             // If the response breaks off, the connection is cut too, so that the program does not
             // take it as complete.
-            let read = body.read(&mut self.reader, &mut buffer).map_err(|_| End::Broken)?;
+            let read =
+                body.read(&mut self.reader, &mut buffer).map_err(|_| ConnectionEnd::Broken)?;
             let Some(piece) = buffer.get(..read).filter(|piece| !piece.is_empty()) else { break };
-            if searched {
+            if hides_secrets {
                 out.clear();
-                hider.push(piece, &mut out);
-                body::write_piece(program, towards, &out)?;
+                replacer.push(piece, &mut out);
+                body::write_piece(program, program_framing, &out)?;
             } else {
-                body::write_piece(program, towards, piece)?;
+                body::write_piece(program, program_framing, piece)?;
             }
         }
         out.clear();
-        hider.finish(&mut out);
-        body::write_piece(program, towards, &out)?;
-        body::write_end(program, towards)?;
+        replacer.finish(&mut out);
+        body::write_piece(program, program_framing, &out)?;
+        body::write_end(program, program_framing)?;
         Ok(())
     }
 
-    fn read_response(&mut self, request: &Request) -> Result<Response, End> {
-        let bad =
-            |why: &str| Refused::new(Refusal::BadResponse, format!("the answer of the host {why}"));
-        for _ in 0..INTERIM {
+    fn read_response(&mut self, request: &Request) -> Result<Response, ConnectionEnd> {
+        let bad = |why: &str| {
+            RefusalResponse::new(Refusal::BadResponse, format!("the answer of the host {why}"))
+        };
+        for _ in 0..MAX_INTERIM_RESPONSES {
             let head = head::read(&mut self.reader, |line| {
                 if line.starts_with(b"HTTP/1.1 ") || line.starts_with(b"HTTP/1.0 ") {
                     Ok(())
@@ -283,7 +285,7 @@ impl Upstream {
             })?;
             let response = Response::parse(&head, request).map_err(|why| bad(&why))?;
             match response.status {
-                101 => return Err(bad("changes the protocol, which nobody asked for").into()),
+                101 => return Err(bad("switches the protocol without being asked").into()),
                 100..=199 => {}
                 _ => return Ok(response),
             }
@@ -292,17 +294,17 @@ impl Upstream {
     }
 }
 
-fn header(out: &mut Vec<u8>, name: &str, value: &[u8]) {
+fn push_header(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(b": ");
     out.extend_from_slice(value);
     out.extend_from_slice(b"\r\n");
 }
 
-fn read_whole(program: &mut BufReader<Side>, length: u64) -> io::Result<Vec<u8>> {
+fn read_whole(program: &mut BufReader<ProxyStream>, length: u64) -> io::Result<Vec<u8>> {
     let mut whole = Vec::new();
     let mut body = Body::new(Framing::Length(length));
-    let mut buffer = vec![0; PIECE];
+    let mut buffer = vec![0; COPY_BYTES];
     loop {
         let read = body.read(program, &mut buffer)?;
         let Some(piece) = buffer.get(..read).filter(|piece| !piece.is_empty()) else { break };
@@ -322,7 +324,7 @@ struct Response {
 
 impl Response {
     fn parse(head: &[u8], request: &Request) -> Result<Self, String> {
-        let mut headers = [httparse::EMPTY_HEADER; limits::HEADERS];
+        let mut headers = [httparse::EMPTY_HEADER; limits::MAX_HEADERS];
         let mut parsed = httparse::Response::new(&mut headers);
         match parsed.parse(head) {
             Ok(httparse::Status::Complete(length)) if length == head.len() => {}
@@ -332,11 +334,11 @@ impl Response {
         let status = parsed.code.unwrap_or_default();
         let reason = parsed.reason.unwrap_or_default().to_owned();
         let headers = Headers::new(parsed.headers);
-        let told = Framing::of(&headers)?;
+        let declared_framing = Framing::of(&headers)?;
         let framing = match status {
             100..=199 | 204 | 304 => Framing::Empty,
             _ if request.method == "HEAD" => Framing::Empty,
-            200..=599 => told.unwrap_or(Framing::Close),
+            200..=599 => declared_framing.unwrap_or(Framing::Close),
             _ => return Err(format!("has the status {status}")),
         };
         Ok(Self { status, reason, headers, framing })

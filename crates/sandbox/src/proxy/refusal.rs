@@ -46,12 +46,12 @@ pub enum Refusal {
 
 /// A refusal with a text for the program.
 #[derive(Debug)]
-pub(super) struct Refused {
+pub(super) struct RefusalResponse {
     pub(super) reason: Refusal,
     text: String,
 }
 
-impl Refused {
+impl RefusalResponse {
     /// Creates a refusal. `text` may contain only validated names and fixed text, never raw input.
     pub(super) fn new(reason: Refusal, text: impl Into<String>) -> Self {
         Self { reason, text: text.into() }
@@ -82,7 +82,7 @@ impl Refused {
     }
 
     /// Returns the whole HTTP response.
-    pub(super) fn answer(&self) -> Vec<u8> {
+    pub(super) fn to_http(&self) -> Vec<u8> {
         let body = format!("savoir: {}\n", self.text);
         format!(
             "HTTP/1.1 {}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n\

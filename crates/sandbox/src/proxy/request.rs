@@ -3,9 +3,9 @@
 
 use super::{
     body::Framing,
-    events::Note,
+    event_log::RequestSummary,
     head::{HeadError, Headers},
-    refusal::{Refusal, Refused},
+    refusal::{Refusal, RefusalResponse},
 };
 use crate::{
     host::{Host, HostError},
@@ -45,8 +45,8 @@ pub(super) struct Endpoint {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Version {
     /// HTTP/1.0: has no chunked bodies and needs no `Host` header.
-    OneZero,
-    OneOne,
+    Http10,
+    Http11,
 }
 
 /// Returns the default port of a scheme.
@@ -58,33 +58,38 @@ pub(super) fn default_port(scheme: Scheme) -> u16 {
 }
 
 /// Checks that a line is the first line of an HTTP/1 request.
-pub(super) fn first_line(line: &[u8]) -> Result<(), &'static str> {
+pub(super) fn check_first_line(line: &[u8]) -> Result<(), &'static str> {
     if line.ends_with(b" HTTP/1.1") || line.ends_with(b" HTTP/1.0") {
         Ok(())
     } else if line == b"PRI * HTTP/2.0" {
-        Err("is HTTP/2; only HTTP/1.1 is spoken here")
+        Err("is HTTP/2; only HTTP/1.1 is supported")
     } else {
-        Err("does not begin as one of HTTP/1.1")
+        Err("does not start like an HTTP/1.1 request")
     }
 }
 
 /// Returns the refusal for a head that could not be read, or `None` if the program has
 /// disconnected.
-pub(super) fn unread(error: &HeadError) -> Option<Refused> {
+pub(super) fn refuse_head(error: &HeadError) -> Option<RefusalResponse> {
     match error {
         HeadError::Closed => None,
         HeadError::Slow => {
-            Some(Refused::new(Refusal::TooSlow, "the request was not complete in time"))
+            Some(RefusalResponse::new(Refusal::TooSlow, "the request was not complete in time"))
         }
-        HeadError::Malformed(why) => Some(Refused::bad_request(format!("the request {why}"))),
+        HeadError::Malformed(why) => {
+            Some(RefusalResponse::bad_request(format!("the request {why}")))
+        }
     }
 }
 
 impl Request {
-    /// Parses a head. `note` receives the parts that could be read, even if the request is refused.
-    pub(super) fn parse(head: &[u8], note: &mut Note) -> Result<Self, Refused> {
-        let malformed = |why: &str| Refused::bad_request(format!("the request {why}"));
-        let mut headers = [httparse::EMPTY_HEADER; limits::HEADERS];
+    /// Parses a head. `summary` receives the parts that could be read, even if the request is refused.
+    pub(super) fn parse(
+        head: &[u8],
+        summary: &mut RequestSummary,
+    ) -> Result<Self, RefusalResponse> {
+        let malformed = |why: &str| RefusalResponse::bad_request(format!("the request {why}"));
+        let mut headers = [httparse::EMPTY_HEADER; limits::MAX_HEADERS];
         let mut parsed = httparse::Request::new(&mut headers);
         match parsed.parse(head) {
             Ok(httparse::Status::Complete(length)) if length == head.len() => {}
@@ -96,11 +101,11 @@ impl Request {
         else {
             return Err(malformed("has no first line"));
         };
-        let word = |byte: u8| byte.is_ascii_uppercase() || matches!(byte, b'-' | b'_');
-        if method.len() > 32 || !method.bytes().all(word) {
+        let is_method_byte = |byte: u8| byte.is_ascii_uppercase() || matches!(byte, b'-' | b'_');
+        if method.len() > 32 || !method.bytes().all(is_method_byte) {
             return Err(malformed("has a method that is not in capital letters"));
         }
-        method.clone_into(&mut note.method);
+        method.clone_into(&mut summary.method);
         if !target.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(malformed("has a target that is not in visible ASCII"));
         }
@@ -109,51 +114,57 @@ impl Request {
         }
         let headers = Headers::new(parsed.headers);
         let framing = Framing::of(&headers).map_err(malformed)?.unwrap_or(Framing::Empty);
-        let version = if version == 0 { Version::OneZero } else { Version::OneOne };
-        if version == Version::OneZero && framing == Framing::Chunked {
-            return Err(malformed("has chunks, which HTTP/1.0 does not know"));
+        let version = if version == 0 { Version::Http10 } else { Version::Http11 };
+        if version == Version::Http10 && framing == Framing::Chunked {
+            return Err(malformed("has chunks, which HTTP/1.0 does not support"));
         }
-        let target = Target::parse(method, target, note)?;
+        let target = Target::parse(method, target, summary)?;
         Ok(Self { method: method.to_owned(), target, version, headers, framing })
     }
 
     /// Checks that the `Host` header names the host that the proxy connects to. A different name in
     /// each place is a way to bypass filters.
-    pub(super) fn agrees(&self, endpoint: &Endpoint, scheme: Scheme) -> Result<(), Refused> {
-        let told = self
+    pub(super) fn check_host_header(
+        &self,
+        endpoint: &Endpoint,
+        scheme: Scheme,
+    ) -> Result<(), RefusalResponse> {
+        let named = self
             .headers
             .single("host")
-            .map_err(|_| Refused::bad_request("the request has two Host headers"))?;
-        let tunnel = matches!(self.target, Target::Tunnel(_));
-        let Some(told) = told else {
+            .map_err(|_| RefusalResponse::bad_request("the request has two Host headers"))?;
+        let is_tunnel = matches!(self.target, Target::Tunnel(_));
+        let Some(named) = named else {
             // Older Python versions open tunnels with HTTP/1.0 and without a `Host` header.
-            return if tunnel && self.version == Version::OneZero {
+            return if is_tunnel && self.version == Version::Http10 {
                 Ok(())
             } else {
-                Err(Refused::bad_request("the request has no Host header"))
+                Err(RefusalResponse::bad_request("the request has no Host header"))
             };
         };
-        let told = std::str::from_utf8(told)
+        let named = std::str::from_utf8(named)
             .ok()
-            .and_then(|told| Endpoint::parse(told).ok())
-            .ok_or_else(|| Refused::new(Refusal::BadHost, "the Host header is not a host"))?;
+            .and_then(|named| Endpoint::parse(named).ok())
+            .ok_or_else(|| {
+            RefusalResponse::new(Refusal::BadHost, "the Host header is not a host")
+        })?;
         let port = endpoint.port(scheme);
-        let same_port = match told.port {
-            Some(told) => told == port,
-            None => tunnel || port == default_port(scheme),
+        let same_port = match named.port {
+            Some(named) => named == port,
+            None => is_tunnel || port == default_port(scheme),
         };
-        if told.host == endpoint.host && same_port {
+        if named.host == endpoint.host && same_port {
             return Ok(());
         }
-        Err(Refused::new(
+        Err(RefusalResponse::new(
             Refusal::HostMismatch,
-            format!("the request is for {}, its Host header says {}", endpoint.host, told.host),
+            format!("the request is for {}, its Host header says {}", endpoint.host, named.host),
         ))
     }
 
     /// Returns whether the request wants to switch to another protocol, which could not be
     /// filtered.
-    pub(super) fn upgrades(&self) -> bool {
+    pub(super) fn wants_upgrade(&self) -> bool {
         self.headers.has("upgrade") || self.headers.lists("connection", "upgrade")
     }
 
@@ -166,7 +177,7 @@ impl Request {
 
     /// Returns whether the program waits for `100 Continue` before it sends the body.
     pub(super) fn expects_continue(&self) -> bool {
-        self.version == Version::OneOne
+        self.version == Version::Http11
             && self.has_body()
             && self.headers.lists("expect", "100-continue")
     }
@@ -177,38 +188,42 @@ impl Request {
 }
 
 impl Target {
-    fn parse(method: &str, target: &str, note: &mut Note) -> Result<Self, Refused> {
+    fn parse(
+        method: &str,
+        target: &str,
+        summary: &mut RequestSummary,
+    ) -> Result<Self, RefusalResponse> {
         let mut endpoint = |text: &str| {
             Endpoint::parse(text).map_err(|error| {
-                note.set_raw_host(text);
-                Refused::new(Refusal::BadHost, error.to_string())
+                summary.set_raw_host(text);
+                RefusalResponse::new(Refusal::BadHost, error.to_string())
             })
         };
         if method == "CONNECT" {
             let endpoint = endpoint(target)?;
             return match endpoint.port {
                 Some(_) => Ok(Self::Tunnel(endpoint)),
-                None => Err(Refused::bad_request("a tunnel needs a port")),
+                None => Err(RefusalResponse::bad_request("a tunnel needs a port")),
             };
         }
         if target.starts_with('/') {
-            note.set_path(target);
+            summary.set_path(target);
             return Ok(Self::Origin(target.to_owned()));
         }
         let Some((scheme, rest)) = target.split_once("://") else {
-            return Err(Refused::bad_request("the target is neither a URL nor a path"));
+            return Err(RefusalResponse::bad_request("the target is neither a URL nor a path"));
         };
         if scheme.eq_ignore_ascii_case("https") {
-            return Err(Refused::bad_request("https needs a tunnel: ask for it with CONNECT"));
+            return Err(RefusalResponse::bad_request("https needs a tunnel: open it with CONNECT"));
         }
         if !scheme.eq_ignore_ascii_case("http") {
-            return Err(Refused::bad_request("only http and https leave from here"));
+            return Err(RefusalResponse::bad_request("only http and https are supported"));
         }
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
         let endpoint = endpoint(authority)?;
-        note.set_path(&path);
+        summary.set_path(&path);
         Ok(Self::Absolute(endpoint, path))
     }
 }
@@ -245,17 +260,17 @@ mod tests {
     /// As the proxy reads it: head first, then meaning, then `Host`.
     fn outcome(text: &[u8]) -> Result<Request, Refusal> {
         let mut reader = std::io::BufReader::new(text);
-        let head = head::read(&mut reader, first_line).map_err(|error| {
-            unread(&error).map_or(Refusal::Unreachable, |refused| refused.reason)
+        let head = head::read(&mut reader, check_first_line).map_err(|error| {
+            refuse_head(&error).map_or(Refusal::Unreachable, |refused| refused.reason)
         })?;
-        let request =
-            Request::parse(&head, &mut Note::default()).map_err(|refused| refused.reason)?;
+        let request = Request::parse(&head, &mut RequestSummary::default())
+            .map_err(|refused| refused.reason)?;
         let (endpoint, scheme) = match &request.target {
             Target::Tunnel(endpoint) => (endpoint.clone(), Scheme::Https),
             Target::Absolute(endpoint, _) => (endpoint.clone(), Scheme::Http),
             Target::Origin(_) => return Ok(request),
         };
-        request.agrees(&endpoint, scheme).map_err(|refused| refused.reason)?;
+        request.check_host_header(&endpoint, scheme).map_err(|refused| refused.reason)?;
         Ok(request)
     }
 
@@ -363,7 +378,7 @@ mod tests {
                 Ok(request) => panic!("{text:?} was read as {:?}", request.target),
             }
         }
-        let many = format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(limits::HEADERS + 1));
+        let many = format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(limits::MAX_HEADERS + 1));
         assert_eq!(outcome(many.as_bytes()).unwrap_err(), BadRequest);
     }
 

@@ -6,8 +6,8 @@ use std::{
 };
 
 use super::{
-    decide::Permit,
-    refusal::{Refusal, Refused},
+    grant_check::Permit,
+    refusal::{Refusal, RefusalResponse},
 };
 use crate::host::{Host, is_public};
 
@@ -29,42 +29,42 @@ impl Resolve for SystemResolver {
 }
 
 /// The limit of addresses to try.
-const TRIED: usize = 8;
+const MAX_ADDRESSES: usize = 8;
 
 /// Returns the addresses that the proxy may connect to for a host, at least one.
-pub(super) fn addresses(
+pub(super) fn resolve_addresses(
     resolver: &dyn Resolve,
     host: &Host,
     permit: Permit,
-) -> Result<Vec<IpAddr>, Refused> {
+) -> Result<Vec<IpAddr>, RefusalResponse> {
     let mut found = match (host.address(), host.name()) {
         (Some(address), _) => vec![address],
         (None, name) => resolver
             .resolve(name.unwrap_or_default())
-            .map_err(|error| unreachable(host, &error.to_string()))?,
+            .map_err(|error| refuse_unreachable(host, &error.to_string()))?,
     };
     if found.is_empty() {
-        return Err(unreachable(host, "the name has no address"));
+        return Err(refuse_unreachable(host, "the name has no address"));
     }
     found.retain(|address| permit.private || is_public(*address));
-    found.truncate(TRIED);
+    found.truncate(MAX_ADDRESSES);
     if found.is_empty() {
-        return Err(private_address(host));
+        return Err(refuse_private_address(host));
     }
     Ok(found)
 }
 
 /// Returns the refusal for a name that resolves only to addresses that are not public.
-pub(super) fn private_address(host: &Host) -> Refused {
-    Refused::new(
+pub(super) fn refuse_private_address(host: &Host) -> RefusalResponse {
+    RefusalResponse::new(
         Refusal::PrivateAddress,
-        format!("{host} leads to a private address, which is not granted"),
+        format!("{host} resolves to a private address, which is not granted"),
     )
 }
 
 /// Returns the refusal for a granted host that cannot be reached.
-pub(super) fn unreachable(host: &Host, why: &str) -> Refused {
-    Refused::new(Refusal::Unreachable, format!("{host} cannot be reached: {why}"))
+pub(super) fn refuse_unreachable(host: &Host, why: &str) -> RefusalResponse {
+    RefusalResponse::new(Refusal::Unreachable, format!("{host} cannot be reached: {why}"))
 }
 
 #[cfg(test)]
@@ -80,21 +80,21 @@ mod tests {
         }
     }
 
-    fn judged(found: &[&str], private: bool) -> Result<Vec<String>, Refusal> {
+    fn allowed_addresses(found: &[&str], private: bool) -> Result<Vec<String>, Refusal> {
         let resolver = Fixed(found.iter().map(|text| text.parse().unwrap()).collect());
         let host = Host::parse("a.example").unwrap();
-        addresses(&resolver, &host, Permit { private, plain: false })
-            .map(|judged| judged.iter().map(ToString::to_string).collect())
+        resolve_addresses(&resolver, &host, Permit { private, plain: false })
+            .map(|allowed_addresses| allowed_addresses.iter().map(ToString::to_string).collect())
             .map_err(|refused| refused.reason)
     }
 
     #[test]
-    fn every_address_is_judged() {
+    fn private_addresses_are_removed() {
         let mixed = ["127.0.0.1", "1.1.1.1", "::ffff:10.0.0.1", "169.254.169.254", "2606:4700::1"];
-        assert_eq!(judged(&mixed, false).unwrap(), ["1.1.1.1", "2606:4700::1"]);
-        assert_eq!(judged(&mixed, true).unwrap().len(), 5);
-        assert_eq!(judged(&["10.0.0.1", "::1"], false), Err(Refusal::PrivateAddress));
-        assert_eq!(judged(&[], true), Err(Refusal::Unreachable));
-        assert_eq!(judged(&["1.1.1.1"; 99], false).unwrap().len(), TRIED);
+        assert_eq!(allowed_addresses(&mixed, false).unwrap(), ["1.1.1.1", "2606:4700::1"]);
+        assert_eq!(allowed_addresses(&mixed, true).unwrap().len(), 5);
+        assert_eq!(allowed_addresses(&["10.0.0.1", "::1"], false), Err(Refusal::PrivateAddress));
+        assert_eq!(allowed_addresses(&[], true), Err(Refusal::Unreachable));
+        assert_eq!(allowed_addresses(&["1.1.1.1"; 99], false).unwrap().len(), MAX_ADDRESSES);
     }
 }

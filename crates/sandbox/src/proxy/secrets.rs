@@ -22,7 +22,7 @@ pub(crate) struct MaskedSecret {
 }
 
 /// Creates a new placeholder with 128 random bits, so that it does not occur by chance.
-pub(crate) fn placeholder() -> Result<String, ProxyError> {
+pub(crate) fn new_placeholder() -> Result<String, ProxyError> {
     let mut random = [0; 16];
     tls::fill_random(&mut random)?;
     let mut text = String::from("savoir-masked-");
@@ -34,14 +34,14 @@ pub(crate) fn placeholder() -> Result<String, ProxyError> {
 }
 
 /// Shorter values can occur by chance, and replacing them would corrupt responses.
-const SHORTEST_HIDDEN: usize = 8;
+const MIN_HIDDEN_BYTES: usize = 8;
 
 /// How many bytes a text may grow: a text full of placeholders must not fill the memory.
-const GROWTH: usize = 256 << 10;
+const MAX_GROWTH_BYTES: usize = 256 << 10;
 
 /// How a value must be escaped at the position of its placeholder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Spelling {
+pub(super) enum Escaping {
     Raw,
     /// For URLs and forms.
     Percent,
@@ -49,7 +49,7 @@ pub(super) enum Spelling {
     Json,
 }
 
-impl Spelling {
+impl Escaping {
     /// Returns the escaping that a body of this content type needs.
     pub(super) fn of_body(content_type: &[u8]) -> Self {
         let content_type = content_type.to_ascii_lowercase();
@@ -64,16 +64,16 @@ impl Spelling {
         }
     }
 
-    fn spell(self, value: &str) -> Vec<u8> {
+    fn escape(self, value: &str) -> Vec<u8> {
         match self {
             Self::Raw => value.as_bytes().to_vec(),
-            Self::Percent => value.bytes().flat_map(percent).collect(),
-            Self::Json => value.chars().flat_map(json).collect(),
+            Self::Percent => value.bytes().flat_map(percent_encode).collect(),
+            Self::Json => value.chars().flat_map(json_escape).collect(),
         }
     }
 }
 
-fn percent(byte: u8) -> Vec<u8> {
+fn percent_encode(byte: u8) -> Vec<u8> {
     match byte {
         b'-' | b'.' | b'_' | b'~' => vec![byte],
         _ if byte.is_ascii_alphanumeric() => vec![byte],
@@ -81,7 +81,7 @@ fn percent(byte: u8) -> Vec<u8> {
     }
 }
 
-fn json(char: char) -> Vec<u8> {
+fn json_escape(char: char) -> Vec<u8> {
     match char {
         '"' | '\\' => format!("\\{char}"),
         '\n' => "\\n".to_owned(),
@@ -101,7 +101,7 @@ type Table = Vec<(Vec<u8>, Vec<u8>)>;
 pub(super) struct Secrets {
     list: Vec<MaskedSecret>,
     /// Maps values in all escapings to placeholders.
-    hiding: Table,
+    value_to_placeholder: Table,
 }
 
 impl fmt::Debug for Secrets {
@@ -113,17 +113,17 @@ impl fmt::Debug for Secrets {
 impl Secrets {
     pub(super) fn new(mut list: Vec<MaskedSecret>) -> Self {
         list.retain(|secret| !secret.placeholder.is_empty() && !secret.value.expose().is_empty());
-        let mut hiding = Table::new();
+        let mut value_to_placeholder = Table::new();
         for secret in &list {
             let value = secret.value.expose();
-            if value.len() >= SHORTEST_HIDDEN {
-                for spelling in [Spelling::Raw, Spelling::Percent, Spelling::Json] {
+            if value.len() >= MIN_HIDDEN_BYTES {
+                for escaping in [Escaping::Raw, Escaping::Percent, Escaping::Json] {
                     let placeholder = secret.placeholder.clone().into_bytes();
-                    hiding.push((spelling.spell(value), placeholder));
+                    value_to_placeholder.push((escaping.escape(value), placeholder));
                 }
             }
         }
-        Self { list, hiding: longest_first(hiding) }
+        Self { list, value_to_placeholder: longest_first(value_to_placeholder) }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -131,14 +131,14 @@ impl Secrets {
     }
 
     /// Replaces placeholders by values.
-    pub(super) fn reveal(&self, text: &[u8], spelling: Spelling) -> Vec<u8> {
+    pub(super) fn reveal(&self, text: &[u8], escaping: Escaping) -> Vec<u8> {
         let entry = |secret: &MaskedSecret| {
-            (secret.placeholder.clone().into_bytes(), spelling.spell(secret.value.expose()))
+            (secret.placeholder.clone().into_bytes(), escaping.escape(secret.value.expose()))
         };
         let table = longest_first(self.list.iter().map(entry).collect());
         let mut out = Vec::with_capacity(text.len());
-        let room = text.len() + GROWTH;
-        scan(&table, text, &mut out, |out| out.len() < room, |_, _| false);
+        let max_bytes = text.len() + MAX_GROWTH_BYTES;
+        replace_all(&table, text, &mut out, |out| out.len() < max_bytes, |_, _| false);
         out
     }
 
@@ -146,12 +146,12 @@ impl Secrets {
     /// value with control characters is not inserted, because it could end the header and start
     /// another one.
     pub(super) fn reveal_header(&self, name: &str, text: &[u8]) -> Vec<u8> {
-        let revealed = match basic(name, text) {
+        let revealed = match decode_basic_auth(name, text) {
             Some(decoded) => {
-                let encoded = STANDARD.encode(self.reveal(&decoded, Spelling::Raw));
+                let encoded = STANDARD.encode(self.reveal(&decoded, Escaping::Raw));
                 [b"Basic ", encoded.as_bytes()].concat()
             }
-            None => self.reveal(text, Spelling::Raw),
+            None => self.reveal(text, Escaping::Raw),
         };
         let splits = |byte: &u8| byte.is_ascii_control() && *byte != b'\t';
         if revealed.iter().any(splits) { text.to_vec() } else { revealed }
@@ -160,13 +160,13 @@ impl Secrets {
     /// Replaces values by placeholders.
     pub(super) fn hide(&self, text: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(text.len());
-        scan(&self.hiding, text, &mut out, |_| true, |_, _| false);
+        replace_all(&self.value_to_placeholder, text, &mut out, |_| true, |_, _| false);
         out
     }
 
     /// Returns a replacer of values by placeholders for text that arrives in pieces.
-    pub(super) fn hider(&self) -> Replacer<'_> {
-        Replacer { table: &self.hiding, held: Vec::new() }
+    pub(super) fn response_replacer(&self) -> Replacer<'_> {
+        Replacer { table: &self.value_to_placeholder, pending: Vec::new() }
     }
 }
 
@@ -176,7 +176,7 @@ fn longest_first(mut table: Table) -> Table {
     table
 }
 
-fn basic(name: &str, text: &[u8]) -> Option<Vec<u8>> {
+fn decode_basic_auth(name: &str, text: &[u8]) -> Option<Vec<u8>> {
     if !name.eq_ignore_ascii_case("authorization") {
         return None;
     }
@@ -191,32 +191,32 @@ fn basic(name: &str, text: &[u8]) -> Option<Vec<u8>> {
 /// arrive.
 pub(super) struct Replacer<'a> {
     table: &'a Table,
-    held: Vec<u8>,
+    pending: Vec<u8>,
 }
 
 impl Replacer<'_> {
     /// Adds a piece and writes everything that is certain to `out`.
     pub(super) fn push(&mut self, piece: &[u8], out: &mut Vec<u8>) {
-        self.held.extend_from_slice(piece);
-        let kept = scan(self.table, &self.held, out, |_| true, <[u8]>::starts_with);
-        self.held.drain(..self.held.len() - kept);
+        self.pending.extend_from_slice(piece);
+        let unfinished = replace_all(self.table, &self.pending, out, |_| true, <[u8]>::starts_with);
+        self.pending.drain(..self.pending.len() - unfinished);
     }
 
     /// Writes the remaining bytes at the end of the stream.
     pub(super) fn finish(&mut self, out: &mut Vec<u8>) {
-        scan(self.table, &self.held, out, |_| true, |_, _| false);
-        self.held.clear();
+        replace_all(self.table, &self.pending, out, |_| true, |_, _| false);
+        self.pending.clear();
     }
 }
 
-/// Copies the text with its replacements while `room` allows it, and stops at a possible start of a
+/// Copies the text with its replacements while `may_grow` allows it, and stops at a possible start of a
 /// match. Returns the number of bytes from there on.
-fn scan(
+fn replace_all(
     table: &Table,
     text: &[u8],
     out: &mut Vec<u8>,
-    room: impl Fn(&Vec<u8>) -> bool,
-    growing: impl Fn(&[u8], &[u8]) -> bool,
+    may_grow: impl Fn(&Vec<u8>) -> bool,
+    may_become_match: impl Fn(&[u8], &[u8]) -> bool,
 ) -> usize {
     let mut rest = text;
     'text: while let Some((first, tail)) = rest.split_first() {
@@ -224,13 +224,13 @@ fn scan(
             table.iter().filter(|(needle, _)| needle.first() == Some(first))
         {
             if let Some(after) = rest.strip_prefix(needle.as_slice())
-                && room(out)
+                && may_grow(out)
             {
                 out.extend_from_slice(replacement);
                 rest = after;
                 continue 'text;
             }
-            if growing(needle, rest) {
+            if may_become_match(needle, rest) {
                 return rest.len();
             }
         }
@@ -252,24 +252,24 @@ mod tests {
 
     #[test]
     fn placeholders_are_fresh() {
-        let one = crate::proxy::placeholder().unwrap();
+        let one = crate::proxy::new_placeholder().unwrap();
         assert_eq!(one.len(), MARK.len());
         assert!(one.starts_with("savoir-masked-"));
-        assert_ne!(one, placeholder().unwrap());
+        assert_ne!(one, new_placeholder().unwrap());
     }
 
     #[test]
     fn values_are_spelt_for_their_place() {
         let secrets = secrets("k/\"ey\n 1");
-        let reveal = |spelling| {
-            String::from_utf8(secrets.reveal(format!("<{MARK}>").as_bytes(), spelling)).unwrap()
+        let reveal = |escaping| {
+            String::from_utf8(secrets.reveal(format!("<{MARK}>").as_bytes(), escaping)).unwrap()
         };
-        assert_eq!(reveal(Spelling::Raw), "<k/\"ey\n 1>");
-        assert_eq!(reveal(Spelling::Percent), "<k%2F%22ey%0A%201>");
-        assert_eq!(reveal(Spelling::Json), "<k/\\\"ey\\n 1>");
-        assert_eq!(Spelling::of_body(b"application/JSON; charset=utf-8"), Spelling::Json);
-        assert_eq!(Spelling::of_body(b"application/x-www-form-urlencoded"), Spelling::Percent);
-        assert_eq!(Spelling::of_body(b"text/plain"), Spelling::Raw);
+        assert_eq!(reveal(Escaping::Raw), "<k/\"ey\n 1>");
+        assert_eq!(reveal(Escaping::Percent), "<k%2F%22ey%0A%201>");
+        assert_eq!(reveal(Escaping::Json), "<k/\\\"ey\\n 1>");
+        assert_eq!(Escaping::of_body(b"application/JSON; charset=utf-8"), Escaping::Json);
+        assert_eq!(Escaping::of_body(b"application/x-www-form-urlencoded"), Escaping::Percent);
+        assert_eq!(Escaping::of_body(b"text/plain"), Escaping::Raw);
     }
 
     #[test]
@@ -279,10 +279,10 @@ mod tests {
             String::from_utf8(secrets.reveal_header(name, value.as_bytes())).unwrap()
         };
         assert_eq!(header(&good, "X-Key", &format!("a {MARK} b")), "a real-value b");
-        let basic = format!("basic {}", STANDARD.encode(format!("user:{MARK}")));
+        let decode_basic_auth = format!("basic {}", STANDARD.encode(format!("user:{MARK}")));
         let expected = format!("Basic {}", STANDARD.encode("user:real-value"));
-        assert_eq!(header(&good, "authorization", &basic), expected);
-        assert_eq!(header(&good, "X-Other", &basic), basic);
+        assert_eq!(header(&good, "authorization", &decode_basic_auth), expected);
+        assert_eq!(header(&good, "X-Other", &decode_basic_auth), decode_basic_auth);
         let splitting = secrets("a\r\nEvil: b");
         assert_eq!(header(&splitting, "X-Key", MARK), MARK);
     }
@@ -294,11 +294,11 @@ mod tests {
         let expected = format!("real-val {MARK} real-valu{MARK} {MARK}");
         for size in 1..text.len() {
             let mut out = Vec::new();
-            let mut hider = secrets.hider();
+            let mut response_replacer = secrets.response_replacer();
             for piece in text.chunks(size) {
-                hider.push(piece, &mut out);
+                response_replacer.push(piece, &mut out);
             }
-            hider.finish(&mut out);
+            response_replacer.finish(&mut out);
             assert_eq!(String::from_utf8(out).unwrap(), expected, "in pieces of {size}");
         }
         assert_eq!(secrets.hide(text), expected.as_bytes());
@@ -308,15 +308,15 @@ mod tests {
     fn texts_grow_only_so_much() {
         let secrets = secrets(&"v".repeat(10_000));
         let text = MARK.repeat(10_000);
-        let revealed = secrets.reveal(text.as_bytes(), Spelling::Raw);
+        let revealed = secrets.reveal(text.as_bytes(), Escaping::Raw);
         assert!(revealed.starts_with(b"vvv") && revealed.ends_with(MARK.as_bytes()));
-        assert!(revealed.len() < 2 * (text.len() + GROWTH));
+        assert!(revealed.len() < 2 * (text.len() + MAX_GROWTH_BYTES));
     }
 
     #[test]
     fn short_and_nested_values() {
         assert_eq!(secrets("1").hide(b"1 + 1"), b"1 + 1");
-        assert_eq!(secrets("").reveal(MARK.as_bytes(), Spelling::Raw), MARK.as_bytes());
+        assert_eq!(secrets("").reveal(MARK.as_bytes(), Escaping::Raw), MARK.as_bytes());
         let nested = Secrets::new(vec![
             MaskedSecret { placeholder: "<short>".into(), value: Secret::new("12345678") },
             MaskedSecret { placeholder: "<long>".into(), value: Secret::new("1234567890") },

@@ -1,4 +1,4 @@
-//! The proxy as a program sees it: real sockets, real TLS, hosts of our own.
+//! Tests the proxy from the view of a program: real sockets, real TLS, and local hosts.
 
 mod clients;
 mod hostile;
@@ -31,12 +31,12 @@ const VALUE: &str = "the-real/value+1";
 #[derive(Clone, Debug, Default)]
 struct Names {
     prepared: Arc<Mutex<HashMap<String, Vec<Vec<IpAddr>>>>>,
-    asked: Arc<Mutex<Vec<String>>>,
+    facts: Arc<Mutex<Vec<String>>>,
 }
 
 impl Resolve for Names {
     fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
-        self.asked.lock().unwrap().push(name.to_owned());
+        self.facts.lock().unwrap().push(name.to_owned());
         match self.prepared.lock().unwrap().get_mut(name) {
             None => Ok(vec![Ipv4Addr::LOCALHOST.into()]),
             Some(answers) if answers.len() > 1 => Ok(answers.remove(0)),
@@ -66,24 +66,25 @@ impl Run {
     fn with(
         grants: Vec<HostGrant>,
         secrets: Vec<MaskedSecret>,
-        trust: Vec<CertificateDer<'static>>,
+        extra_certificates: Vec<CertificateDer<'static>>,
     ) -> Self {
-        Self::of(grants, None, secrets, trust)
+        Self::of(grants, None, secrets, extra_certificates)
     }
 
     fn of(
         grants: Vec<HostGrant>,
         trap: Option<Trap>,
         secrets: Vec<MaskedSecret>,
-        trust: Vec<CertificateDer<'static>>,
+        extra_certificates: Vec<CertificateDer<'static>>,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let names = Names::default();
-        let authority = Authority::new().unwrap();
+        let authority = CertificateAuthority::new().unwrap();
         let pem = authority.certificate_pem().to_owned();
         let resolver = Box::new(names.clone());
-        let settings = Settings { grants, trap, secrets, authority, resolver, trust };
+        let settings =
+            ProxySettings { grants, trap, secrets, authority, resolver, extra_certificates };
         Self { proxy: Proxy::start(listener, settings).unwrap(), address, names, pem }
     }
 
@@ -125,8 +126,8 @@ impl Run {
         read_all(&mut stream)
     }
 
-    fn asked(&self) -> Vec<String> {
-        self.names.asked.lock().unwrap().clone()
+    fn facts(&self) -> Vec<String> {
+        self.names.facts.lock().unwrap().clone()
     }
 
     /// Ends the run and gives its events as short lines.
@@ -134,7 +135,7 @@ impl Run {
         let line = |event: HostEvent| {
             let verdict = match event.verdict {
                 Verdict::Allowed => "allowed".to_owned(),
-                Verdict::Caught => "caught".to_owned(),
+                Verdict::Trapped => "caught".to_owned(),
                 Verdict::Refused { reason } => {
                     serde_json::to_value(reason).unwrap().as_str().unwrap().to_owned()
                 }
@@ -206,16 +207,16 @@ impl Resolve for Stuck {
 }
 
 #[test]
-fn stops_although_the_resolver_does_not() {
+fn stops_while_the_resolver_hangs() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let settings = Settings {
+    let settings = ProxySettings {
         trap: None,
         grants: vec![grant(Methods::Read, "a.example", 80)],
         secrets: Vec::new(),
-        authority: Authority::new().unwrap(),
+        authority: CertificateAuthority::new().unwrap(),
         resolver: Box::new(Stuck),
-        trust: Vec::new(),
+        extra_certificates: Vec::new(),
     };
     let proxy = Proxy::start(listener, settings).unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
@@ -223,29 +224,29 @@ fn stops_although_the_resolver_does_not() {
     std::thread::sleep(Duration::from_millis(50));
     let start = Instant::now();
     proxy.stop();
-    assert!(start.elapsed() < limits::PROXY_STOP * 2, "{:?}", start.elapsed());
+    assert!(start.elapsed() < limits::PROXY_STOP_TIMEOUT * 2, "{:?}", start.elapsed());
 }
 
 #[test]
 #[ignore = "prints times; run it with --release"]
 #[expect(clippy::print_stderr, reason = "the times are its result")]
 fn times() {
-    Authority::new().unwrap();
+    CertificateAuthority::new().unwrap();
     let begin = Instant::now();
     for _ in 0..200 {
-        Authority::new().unwrap();
+        CertificateAuthority::new().unwrap();
     }
     let authority = begin.elapsed() / 200;
     let (mut start, mut stop) = (Duration::ZERO, Duration::ZERO);
     for _ in 0..200 {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let settings = Settings {
+        let settings = ProxySettings {
             trap: None,
             grants: vec![grant(Methods::Read, "a.example", 80)],
             secrets: secret(),
-            authority: Authority::new().unwrap(),
+            authority: CertificateAuthority::new().unwrap(),
             resolver: Box::new(SystemResolver),
-            trust: Vec::new(),
+            extra_certificates: Vec::new(),
         };
         let begin = Instant::now();
         let proxy = Proxy::start(listener, settings).unwrap();

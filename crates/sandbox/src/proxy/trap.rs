@@ -6,7 +6,9 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use super::{body::Body, forward::Sent, line::Side, request::Request, serve::End};
+use super::{
+    body::Body, forward::SentBody, request::Request, serve::ConnectionEnd, stream::ProxyStream,
+};
 use crate::{host::Host, limits};
 
 /// A response that programs accept whether they read text or JSON.
@@ -17,7 +19,7 @@ const HEAD_ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r
 
 /// A request that a trap received and stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Caught {
+pub struct TrappedRequest {
     /// The host in canonical spelling.
     pub host: String,
     /// The port, even if it is the default of the scheme.
@@ -28,13 +30,13 @@ pub struct Caught {
     pub target: String,
     /// The headers, one per line.
     pub headers: Vec<u8>,
-    /// The body, up to [`limits::CAUGHT_BODY`] bytes.
+    /// The body, up to [`limits::MAX_TRAPPED_BODY_BYTES`] bytes.
     pub body: Vec<u8>,
     /// Whether the body was longer.
     pub cut: bool,
 }
 
-impl Caught {
+impl TrappedRequest {
     fn bytes(&self) -> usize {
         self.host.len() + self.target.len() + self.headers.len() + self.body.len()
     }
@@ -43,24 +45,24 @@ impl Caught {
 /// Answers and stores requests in place of every host.
 #[derive(Debug, Default)]
 pub(crate) struct Trap {
-    kept: Mutex<Kept>,
+    stored: Mutex<StoredRequests>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
-    requests: Vec<Caught>,
+struct StoredRequests {
+    requests: Vec<TrappedRequest>,
     bytes: usize,
 }
 
 impl Trap {
     /// Reads a request to its end, stores it, and answers it.
-    pub(super) fn spring(
+    pub(super) fn answer(
         &self,
-        program: &mut BufReader<Side>,
+        program: &mut BufReader<ProxyStream>,
         request: &Request,
         (host, port, target): (&Host, u16, &str),
-    ) -> Result<Sent, End> {
-        program.get_mut().line().relax();
+    ) -> Result<SentBody, ConnectionEnd> {
+        program.get_mut().socket().clear_deadline();
         if request.expects_continue() {
             program.get_mut().write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
         }
@@ -71,7 +73,7 @@ impl Trap {
             headers.extend_from_slice(value);
             headers.push(b'\n');
         }
-        let mut caught = Caught {
+        let mut trapped = TrappedRequest {
             host: host.to_string(),
             port,
             method: request.method.clone(),
@@ -81,33 +83,35 @@ impl Trap {
             cut: false,
         };
         // The part that was read is stored, even if the program ends in the middle of the request.
-        let read = read_body(program, request, &mut caught);
-        self.keep(caught);
+        let read = read_body(program, request, &mut trapped);
+        self.store(trapped);
         read?;
         let answer = if request.method == "HEAD" { HEAD_ANSWER } else { ANSWER };
         program.get_mut().write_all(answer)?;
-        Ok(Sent::Whole)
+        Ok(SentBody::Whole)
     }
 
-    fn keep(&self, caught: Caught) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes = kept.bytes + caught.bytes();
-        if kept.requests.len() < limits::CAUGHT && bytes <= limits::CAUGHT_BYTES {
-            kept.bytes = bytes;
-            kept.requests.push(caught);
+    fn store(&self, trapped: TrappedRequest) {
+        let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = stored.bytes + trapped.bytes();
+        if stored.requests.len() < limits::MAX_TRAPPED_REQUESTS
+            && bytes <= limits::MAX_TRAPPED_BYTES
+        {
+            stored.bytes = bytes;
+            stored.requests.push(trapped);
         }
     }
 
     /// Returns the stored requests and clears the list.
-    pub(super) fn take(&self) -> Vec<Caught> {
-        std::mem::take(&mut self.kept.lock().unwrap_or_else(PoisonError::into_inner).requests)
+    pub(super) fn take(&self) -> Vec<TrappedRequest> {
+        std::mem::take(&mut self.stored.lock().unwrap_or_else(PoisonError::into_inner).requests)
     }
 }
 
 fn read_body(
-    program: &mut BufReader<Side>,
+    program: &mut BufReader<ProxyStream>,
     request: &Request,
-    caught: &mut Caught,
+    trapped: &mut TrappedRequest,
 ) -> std::io::Result<()> {
     let mut body = Body::new(request.framing);
     let mut buffer = vec![0; 16 << 10];
@@ -116,8 +120,9 @@ fn read_body(
         let Some(piece) = buffer.get(..read).filter(|piece| !piece.is_empty()) else {
             return Ok(());
         };
-        let room = limits::CAUGHT_BODY.saturating_sub(caught.body.len()).min(piece.len());
-        caught.body.extend_from_slice(&piece[..room]);
-        caught.cut |= room < piece.len();
+        let room =
+            limits::MAX_TRAPPED_BODY_BYTES.saturating_sub(trapped.body.len()).min(piece.len());
+        trapped.body.extend_from_slice(&piece[..room]);
+        trapped.cut |= room < piece.len();
     }
 }

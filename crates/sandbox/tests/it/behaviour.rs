@@ -1,4 +1,5 @@
-//! How runs end, what they pass on, what is noted about them, and what is refused beforehand.
+//! Tests how runs end, what they output, what is recorded about them, and which policies are
+//! refused.
 
 mod ends;
 mod errors;
@@ -13,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use savoir_sandbox::{Killer, Policy, Process, Sandbox};
+use savoir_sandbox::{KillHandle, Policy, Process, Sandbox};
 
 use crate::support;
 
@@ -22,7 +23,7 @@ fn policy(role: &str, setup: &str) -> Policy {
     let mut policy =
         Policy { programs: vec![support::binary()], directory: "/".into(), ..Policy::default() };
     policy.limits.wall = Some(Duration::from_secs(20));
-    support::tell(&mut policy, role, setup);
+    support::set_check_variables(&mut policy, role, setup);
     policy
 }
 
@@ -41,10 +42,10 @@ fn marker() -> String {
 }
 
 /// Waits until something holds.
-fn within(most: Duration, mut holds: impl FnMut() -> bool) -> bool {
+fn wait_until(timeout: Duration, mut condition: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
-    while !holds() {
-        if start.elapsed() > most {
+    while !condition() {
+        if start.elapsed() > timeout {
             return false;
         }
         thread::sleep(Duration::from_millis(5));
@@ -53,10 +54,10 @@ fn within(most: Duration, mut holds: impl FnMut() -> bool) -> bool {
 }
 
 /// Ends a run that would otherwise hang the tests.
-fn end_after(killer: Killer, time: Duration) {
+fn end_after(kill_handle: KillHandle, time: Duration) {
     thread::spawn(move || {
         thread::sleep(time);
-        killer.kill();
+        kill_handle.kill();
     });
 }
 

@@ -1,4 +1,4 @@
-//! Single operations, each of which the sandbox must make impossible.
+//! Lists single operations, each of which the sandbox must make impossible.
 
 pub(crate) mod calls;
 mod files;
@@ -11,12 +11,12 @@ mod sockets;
 
 pub(crate) use self::{
     limits::MORE_PROCESSES,
-    protected::{PIPE_IN_PROTECTED, UNDONE},
+    protected::{MOVED_ASIDE_CHECKS, PIPE_IN_PROTECTED},
 };
 
 use std::{env, io};
 
-use crate::support::{NAME, SECRET, SETUP, Setup, say};
+use crate::support::{NAME, SECRET, SETUP, Setup, print_result};
 
 /// An operation.
 #[derive(Clone, Copy)]
@@ -86,8 +86,8 @@ fn entry() {
     let setup: Setup = serde_json::from_str(&env::var(SETUP).unwrap()).unwrap();
     let check = all().chain(with_hosts()).find(|check| check.name == name).unwrap();
     match (check.run)(&setup) {
-        Ok(()) => say("possible"),
-        Err(reason) => say(&format!("not possible: {}", reason.replace('\n', " "))),
+        Ok(()) => print_result("possible"),
+        Err(reason) => print_result(&format!("not possible: {}", reason.replace('\n', " "))),
     }
 }
 

@@ -1,16 +1,18 @@
-//! Every check of [`crate::check`], twice: freely, where it must be possible, and in the sandbox,
-//! where it must not; as this user, and as an ordinary one if this is root.
+//! Runs every check of [`crate::check`] twice: outside the sandbox, where it must be possible, and
+//! inside, where it must not. If this is root, it also runs them as an ordinary user.
 
 use std::{
     collections::BTreeMap, env, fmt::Write as _, fs, io::ErrorKind,
     os::unix::process::CommandExt as _, process::Command, thread, time::Duration,
 };
 
-use savoir_sandbox::{End, HostGrant, LimitedBy, Methods, Network, Outcome, PutAside, Userland};
+use savoir_sandbox::{
+    HostGrant, LimitMechanism, Methods, MovedFile, Network, Outcome, ProcessEnd, Userland,
+};
 
 use crate::{
-    check::{self, Check, MORE_PROCESSES, Outside, PIPE_IN_PROTECTED, UNDONE},
-    support::{self, Ground, SET_UID},
+    check::{self, Check, MORE_PROCESSES, MOVED_ASIDE_CHECKS, Outside, PIPE_IN_PROTECTED},
+    support::{self, CheckEnvironment, SET_UID},
 };
 
 const ENTRY: &str = "check::entry";
@@ -37,18 +39,18 @@ const ABOUT_PROGRAMS: [&str; 16] = [
 ];
 
 /// How many checks must have shown outside that they work.
-const AT_LEAST: usize = 60;
+const MIN_CHECKS: usize = 60;
 
 #[test]
-fn nothing_is_there_that_was_not_granted() {
-    if support::can_hold_sandboxes() {
+fn ungranted_operations_fail() {
+    if support::sandbox_is_supported() {
         suite();
     }
 }
 
 #[test]
-fn nothing_is_there_that_was_not_granted_to_an_ordinary_user() {
-    if !support::can_hold_sandboxes() || !support::is_root() {
+fn ungranted_operations_fail_for_an_ordinary_user() {
+    if !support::sandbox_is_supported() || !support::is_root() {
         return;
     }
     let folder = support::tempdir();
@@ -76,7 +78,7 @@ fn nothing_is_there_that_was_not_granted_to_an_ordinary_user() {
         }
     };
     let error = String::from_utf8_lossy(&output.stderr);
-    support::note(&error);
+    support::print_skipped(&error);
     assert!(output.status.success(), "{}\n{error}", String::from_utf8_lossy(&output.stdout));
 }
 
@@ -171,14 +173,14 @@ impl Report {
         for line in &self.apart {
             write!(text, "\n  apart: {line}").unwrap();
         }
-        support::note(&text);
+        support::print_skipped(&text);
         assert!(
             self.failures.is_empty(),
             "as {user}, {} failures:\n{}",
             self.failures.len(),
             self.failures.join("\n")
         );
-        assert!(total >= AT_LEAST, "only {total} checks have shown outside that they work");
+        assert!(total >= MIN_CHECKS, "only {total} checks have shown outside that they work");
     }
 }
 
@@ -194,9 +196,9 @@ fn outside_of_sandbox(check: &Check) -> Result<(), String> {
 }
 
 fn control(check: &Check) -> Result<(), String> {
-    let ground = Ground::new();
-    let directory = &ground.setup.write;
-    let printed = support::run_outside(ENTRY, check.name, &ground.setup_text(), directory);
+    let check_env = CheckEnvironment::new();
+    let directory = &check_env.setup.write;
+    let printed = support::run_outside(ENTRY, check.name, &check_env.setup_text(), directory);
     match verdict(&printed) {
         Some("possible") => Ok(()),
         Some(reason) => Err(reason.to_owned()),
@@ -205,9 +207,9 @@ fn control(check: &Check) -> Result<(), String> {
 }
 
 /// What is known to be possible inside, and why.
-fn known_gap(name: &str, limits: LimitedBy) -> Option<&'static str> {
+fn known_gap(name: &str, limits: LimitMechanism) -> Option<&'static str> {
     match name {
-        MORE_PROCESSES if support::is_root() && limits == LimitedBy::ResourceLimits => {
+        MORE_PROCESSES if support::is_root() && limits == LimitMechanism::ResourceLimits => {
             Some("the kernel does not count processes of root, and there is no control group")
         }
         PIPE_IN_PROTECTED => {
@@ -218,7 +220,7 @@ fn known_gap(name: &str, limits: LimitedBy) -> Option<&'static str> {
 }
 
 enum Inside {
-    Possible(LimitedBy),
+    Possible(LimitMechanism),
     NotPossible,
 }
 
@@ -227,32 +229,33 @@ fn inside_of_sandbox(
     network: &Network,
     userland: Userland,
 ) -> Result<Inside, String> {
-    let ground = Ground::new();
-    let mut policy = ground.policy();
+    let check_env = CheckEnvironment::new();
+    let mut policy = check_env.policy();
     policy.userland = userland;
     policy.network = network.clone();
-    support::tell(&mut policy, check.name, &ground.setup_text());
+    support::set_check_variables(&mut policy, check.name, &check_env.setup_text());
     let run = support::run_inside(policy, ENTRY).map_err(|error| error.to_string())?;
     let printed = String::from_utf8_lossy(&run.output);
     match (verdict(&printed), run.outcome.end) {
         (Some("possible"), _)
-            if UNDONE.contains(&check.name) && is_undone(&ground, &run.outcome) =>
+            if MOVED_ASIDE_CHECKS.contains(&check.name)
+                && was_moved_aside(&check_env, &run.outcome) =>
         {
             Ok(Inside::NotPossible)
         }
         (Some("possible"), _) => Ok(Inside::Possible(run.outcome.enforcement.limits)),
-        (Some(_), End::Exited(0)) => Ok(Inside::NotPossible),
+        (Some(_), ProcessEnd::Exited(0)) => Ok(Inside::NotPossible),
         (_, end) => Err(format!("{end:?}, {printed:?}, {:?}", String::from_utf8_lossy(&run.error))),
     }
 }
 
 /// Whether nothing is left where something protected is missing, and it was said.
-fn is_undone(ground: &Ground, outcome: &Outcome) -> bool {
-    let is_gone = |name: &str| ground.setup.write.join(name).symlink_metadata().is_err();
-    let is_kept = |put: &PutAside| put.to.as_ref().is_some_and(|to| to.symlink_metadata().is_ok());
+fn was_moved_aside(check_env: &CheckEnvironment, outcome: &Outcome) -> bool {
+    let is_gone = |name: &str| check_env.setup.write.join(name).symlink_metadata().is_err();
+    let is_kept = |put: &MovedFile| put.to.as_ref().is_some_and(|to| to.symlink_metadata().is_ok());
     ["missing", "far/missing"].into_iter().all(is_gone)
-        && !outcome.put_aside.is_empty()
-        && outcome.put_aside.iter().all(is_kept)
+        && !outcome.moved_files.is_empty()
+        && outcome.moved_files.iter().all(is_kept)
 }
 
 /// The line that an entry says.

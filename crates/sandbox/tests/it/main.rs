@@ -1,5 +1,5 @@
-//! What a policy does not grant is not there, and what runs can be ended: shown from outside, with
-//! this binary as the program inside.
+//! Integration tests of the sandbox: only granted resources exist inside, and runs can be ended.
+//! This test binary is also the program inside.
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 #![expect(

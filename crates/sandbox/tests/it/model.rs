@@ -1,5 +1,5 @@
-//! Random trees and policies: what can be read, written and moved inside is what
-//! [`Policy::access`] says, and afterwards the disk has changed where it may and nowhere else.
+//! Tests random trees and policies: the program can read, write and move exactly what
+//! [`Policy::access`] says, and the disk changes only where that is allowed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,9 +14,9 @@ use proptest::{
     prelude::*,
     test_runner::{Config, TestCaseError, TestRunner},
 };
-use savoir_sandbox::{Access, End, PathGrant, Policy};
+use savoir_sandbox::{Access, PathGrant, Policy, ProcessEnd};
 
-use crate::support::{self, NAME, SETUP, can_hold_sandboxes};
+use crate::support::{self, NAME, SETUP, sandbox_is_supported};
 
 const NEW: &str = "new-file";
 const MOVED: &str = "moved";
@@ -79,24 +79,24 @@ fn cases() -> impl Strategy<Value = Case> {
 }
 
 #[test]
-fn what_is_possible_is_what_the_policy_says() {
-    if !can_hold_sandboxes() {
+fn accesses_match_the_policy() {
+    if !sandbox_is_supported() {
         return;
     }
     let config =
         Config { cases: 64, failure_persistence: None, max_shrink_iters: 100, ..Config::default() };
-    TestRunner::new(config).run(&cases(), |case| hold(&case)).unwrap();
+    TestRunner::new(config).run(&cases(), |case| check_case(&case)).unwrap();
 }
 
 /// What the program inside found out about a node.
 #[derive(Clone, Copy, Debug, Default)]
-struct Found {
+struct ObservedPath {
     read: bool,
     written: bool,
     moved: bool,
 }
 
-fn hold(case: &Case) -> Result<(), TestCaseError> {
+fn check_case(case: &Case) -> Result<(), TestCaseError> {
     let folder = support::tempdir();
     let root = folder.path();
     for (path, is_folder) in &case.tree {
@@ -119,11 +119,11 @@ fn hold(case: &Case) -> Result<(), TestCaseError> {
     };
     policy.limits.wall = Some(Duration::from_secs(20));
     let nodes: Vec<(PathBuf, bool)> = nodes(case, root).into_iter().collect();
-    support::tell(&mut policy, "model", &serde_json::to_string(&nodes).unwrap());
+    support::set_check_variables(&mut policy, "model", &serde_json::to_string(&nodes).unwrap());
     let run = support::run_inside(policy.clone(), "model::entry")
         .map_err(|error| TestCaseError::fail(format!("it does not start: {error}")))?;
     let printed = String::from_utf8_lossy(&run.output);
-    prop_assert_eq!(run.outcome.end, End::Exited(0), "{}", printed);
+    prop_assert_eq!(run.outcome.end, ProcessEnd::Exited(0), "{}", printed);
     let found = parse(&printed);
     for (path, is_folder) in &nodes {
         compare(&policy, &case.tree, root, path, *is_folder, found[path])?;
@@ -134,7 +134,7 @@ fn hold(case: &Case) -> Result<(), TestCaseError> {
     let is_new = |path: &Path| path.file_name().is_some_and(|name| name == FOLDER_OF_MISSING);
     disk.retain(|path, _| {
         let is_made = is_new(path) && policy.access(path) == Some(Access::Write);
-        !is_made && !is_put_aside(path)
+        !is_made && !is_moved_aside(path)
     });
     prop_assert_eq!(disk, expected);
     Ok(())
@@ -151,7 +151,7 @@ fn nodes(case: &Case, root: &Path) -> BTreeMap<PathBuf, bool> {
 }
 
 /// Protected names that were missing can be made; afterwards they have another name.
-fn is_put_aside(path: &Path) -> bool {
+fn is_moved_aside(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("z.held-"))
 }
 
@@ -159,8 +159,8 @@ fn content(path: &Path) -> String {
     format!("this is {}\n", path.display())
 }
 
-fn parse(printed: &str) -> BTreeMap<PathBuf, Found> {
-    let mut found = BTreeMap::<PathBuf, Found>::new();
+fn parse(printed: &str) -> BTreeMap<PathBuf, ObservedPath> {
+    let mut found = BTreeMap::<PathBuf, ObservedPath>::new();
     for line in printed.lines() {
         let Some((what, path)) = line.split_once(' ') else { continue };
         if !path.starts_with('/') {
@@ -184,7 +184,7 @@ fn compare(
     root: &Path,
     path: &Path,
     is_folder: bool,
-    found: Found,
+    found: ObservedPath,
 ) -> Result<(), TestCaseError> {
     let exists = |path: &Path| path.strip_prefix(root).is_ok_and(|path| tree.contains_key(path));
     let below: BTreeSet<&Path> = policy
@@ -302,7 +302,7 @@ fn entry() {
             fs::rename(&aside, path).unwrap();
         }
     }
-    support::say(&lines.join("\n"));
+    support::print_result(&lines.join("\n"));
 }
 
 /// Makes a file that is missing for us, with its folder if need be.

@@ -1,5 +1,5 @@
-//! The ground that checks are made on: a small tree of files, sockets and processes of the test,
-//! and the two ways to run this binary on it, freely and in the sandbox.
+//! Sets up the environment of checks (files, sockets and processes) and runs this binary in it,
+//! outside or inside the sandbox.
 
 use std::{
     env, fs,
@@ -24,7 +24,8 @@ use std::{
 };
 
 use savoir_sandbox::{
-    Limits, Missing, Outcome, PathGrant, Policy, Process, Sandbox, SandboxError, Stream, Variable,
+    Limits, MissingFeature, Outcome, PathGrant, Policy, Process, Sandbox, SandboxError, Stream,
+    Variable,
 };
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
@@ -75,14 +76,14 @@ pub(crate) struct Setup {
 }
 
 /// Everything that a [`Setup`] speaks of; gone when it is dropped.
-pub(crate) struct Ground {
+pub(crate) struct CheckEnvironment {
     pub(crate) setup: Setup,
     folder: TempDir,
     sleeper: Child,
     _held: Vec<OwnedFd>,
 }
 
-impl Ground {
+impl CheckEnvironment {
     pub(crate) fn new() -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let folder = tempdir();
@@ -195,7 +196,7 @@ impl Ground {
     }
 }
 
-impl Drop for Ground {
+impl Drop for CheckEnvironment {
     fn drop(&mut self) {
         let _ = self.sleeper.kill();
         let _ = self.sleeper.wait();
@@ -258,7 +259,7 @@ pub(crate) fn entry_arguments(entry: &str) -> Vec<String> {
 }
 
 /// Adds what an entry reads from its environment.
-pub(crate) fn tell(policy: &mut Policy, name: &str, setup: &str) {
+pub(crate) fn set_check_variables(policy: &mut Policy, name: &str, setup: &str) {
     for (key, value) in [(NAME, name), (SETUP, setup)] {
         policy.environment.insert(key.to_owned(), Variable::Plain(value.to_owned()));
     }
@@ -274,7 +275,7 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) fn of(process: Process, input: &[u8]) -> Self {
         let (mut output, mut error) = (Vec::new(), Vec::new());
-        let outcome = process.drive(input, |stream, bytes| match stream {
+        let outcome = process.communicate(input, |stream, bytes| match stream {
             Stream::Output => output.extend_from_slice(bytes),
             Stream::Error => error.extend_from_slice(bytes),
         });
@@ -308,7 +309,7 @@ pub(crate) fn run_outside(entry: &str, name: &str, setup: &str, directory: &Path
 }
 
 /// Prints from an entry, past the harness.
-pub(crate) fn say(text: &str) {
+pub(crate) fn print_result(text: &str) {
     let mut output = std::io::stdout();
     output.write_all(format!("\n{text}\n").as_bytes()).unwrap();
     output.flush().unwrap();
@@ -316,8 +317,8 @@ pub(crate) fn say(text: &str) {
 
 /// Whether this machine can hold a sandbox. If it cannot, that is an error unless the caller of
 /// the tests has said that it is known.
-pub(crate) fn can_hold_sandboxes() -> bool {
-    static SAID: Once = Once::new();
+pub(crate) fn sandbox_is_supported() -> bool {
+    static SKIP_NOTICE: Once = Once::new();
     static CAN: OnceLock<bool> = OnceLock::new();
     *CAN.get_or_init(|| {
         let program = Path::new("/usr/bin/true");
@@ -332,9 +333,9 @@ pub(crate) fn can_hold_sandboxes() -> bool {
                 true
             }
             Err(SandboxError::Unsupported(
-                missing @ (Missing::Namespaces { .. } | Missing::System),
+                missing @ (MissingFeature::Namespaces { .. } | MissingFeature::System),
             )) if env::var_os("SAVOIR_ALLOW_NO_SANDBOX").is_some_and(|value| value == "1") => {
-                SAID.call_once(|| note(&format!("not tested: {missing}")));
+                SKIP_NOTICE.call_once(|| print_skipped(&format!("not tested: {missing}")));
                 false
             }
             Err(error) => panic!(
@@ -346,7 +347,7 @@ pub(crate) fn can_hold_sandboxes() -> bool {
 }
 
 /// Says something to whoever reads the output of the tests.
-pub(crate) fn note(text: &str) {
+pub(crate) fn print_skipped(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 

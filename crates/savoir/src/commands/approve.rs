@@ -12,7 +12,7 @@ use std::{
 use savoir_engine::{
     Home,
     approval::{
-        Approval, Approvals, Fingerprint, Request, Trust, Verdict, decide, shell_word, shown,
+        Approval, Approvals, Fingerprint, Request, Trust, Verdict, decide, printable, shell_word,
         user_name,
     },
     inspect,
@@ -152,7 +152,7 @@ fn approve(args: &Args, skill: &str) -> Result<ExitCode, CommandError> {
     } else if !args.json {
         print(page)?;
     }
-    approvals.keep(Approval::new(&request, user_name()))?;
+    approvals.save(Approval::new(&request, user_name()))?;
     report(args, &request, &reasons, "is approved")
 }
 
@@ -207,7 +207,7 @@ fn print_request_without_terminal(
     }
     let error = CommandError::refused(format!(
         "{} is not approved, and there is no terminal to ask on",
-        shown(&request.skill)
+        printable(&request.skill)
     ));
     Ok(error.hint(format!(
         "review the permissions above, then approve with: {}",
@@ -242,7 +242,7 @@ fn report(
         return Ok(ExitCode::SUCCESS);
     }
     let fingerprint = Fingerprint::of(request);
-    let mut text = format!("{} {outcome} ({})\n", shown(&request.skill), fingerprint.short());
+    let mut text = format!("{} {outcome} ({})\n", printable(&request.skill), fingerprint.short());
     if request.always_ask || request.trust == Trust::Untrusted {
         text.push_str("you are still asked before every run\n");
     }

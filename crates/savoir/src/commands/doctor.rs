@@ -2,7 +2,7 @@
 
 use std::{io::Write as _, process::ExitCode};
 
-use savoir_sandbox::{Level, Part, Support};
+use savoir_sandbox::{FeatureStatus, RunnableTools, SandboxSupport};
 use serde_json::json;
 
 use crate::{error::CommandError, output};
@@ -23,43 +23,47 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    let support = Support::examine();
-    let level = support.level();
+    let support = SandboxSupport::detect();
+    let tools = support.runnable_tools();
     if args.json {
-        output::json(&json!({ "support": support, "level": level, "says": sentence(level) }))?;
+        output::json(
+            &json!({ "support": support, "level": tools, "says": describe_tools(tools) }),
+        )?;
     } else {
-        print(&support, level)?;
+        print(&support, tools)?;
     }
-    Ok(if level == Level::Everything { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    Ok(if tools == RunnableTools::All { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-fn sentence(level: Level) -> &'static str {
-    match level {
-        Level::Everything => "tools of every tier can run here",
-        Level::Vouched => {
+fn describe_tools(tools: RunnableTools) -> &'static str {
+    match tools {
+        RunnableTools::All => "tools of every tier can run here",
+        RunnableTools::Signed => {
             "only signed tools (community, verified) can run here: Landlock, the second layer of \
              file protection, is missing"
         }
-        Level::Nothing => "no tool can run here; skills can still be read, checked and rendered",
+        RunnableTools::None => {
+            "no tool can run here; skills can still be read, checked and rendered"
+        }
     }
 }
 
-fn print(support: &Support, level: Level) -> Result<(), CommandError> {
+fn print(support: &SandboxSupport, tools: RunnableTools) -> Result<(), CommandError> {
     let mut out = output::stdout();
     let mut line = |name: &str, state: &str, detail: &str| {
         writeln!(out, "{state:<8} {name:<16} {}", output::sanitize(detail))
     };
-    for (name, part, detail) in [
+    for (name, status, detail) in [
         ("sandbox", &support.sandbox, "namespaces, a private root directory, a system call filter"),
         ("hosts by name", &support.proxy, "a filtering proxy, also for TLS"),
         ("file notes", &support.watch, "records which files a run opens"),
     ] {
-        match part {
-            Part::Held => line(name, "ok", detail)?,
-            Part::Absent { reason, way_out } => {
+        match status {
+            FeatureStatus::Available => line(name, "ok", detail)?,
+            FeatureStatus::Unavailable { reason, hint } => {
                 line(name, "missing", reason)?;
-                if !way_out.is_empty() {
-                    line("", "", way_out)?;
+                if !hint.is_empty() {
+                    line("", "", hint)?;
                 }
             }
         }
@@ -70,11 +74,11 @@ fn print(support: &Support, level: Level) -> Result<(), CommandError> {
         }
         None => line("landlock", "missing", "needs Linux 5.13 or newer with Landlock enabled")?,
     }
-    if support.groups {
+    if support.control_groups {
         line("control groups", "ok", "memory and process limits apply to a run as a whole")?;
     } else {
         line("control groups", "absent", "resource limits apply to each process separately")?;
     }
-    writeln!(out, "\n{}", sentence(level))?;
+    writeln!(out, "\n{}", describe_tools(tools))?;
     output::flush(out)
 }

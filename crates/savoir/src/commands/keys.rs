@@ -5,7 +5,7 @@ mod from_registry;
 use std::{fmt::Write as _, fs, os::unix::fs::PermissionsExt as _, path::Path, process::ExitCode};
 
 use clap::ValueEnum;
-use savoir_engine::approval::shown;
+use savoir_engine::approval::printable;
 use savoir_package::trust::{
     KeyRevocation, PublicKey, PublicKeyError, Role, TrustStore, TrustedKey,
 };
@@ -246,12 +246,12 @@ fn line(trusted: &TrustedKey) -> String {
     let mut line = format!(
         "{}  {}, {}: {}",
         trusted.key.key_id(),
-        shown(&trusted.publisher),
+        printable(&trusted.publisher),
         trusted.role.as_str(),
         trusted.role.tier(),
     );
     if let Some(namespaces) = &trusted.namespaces {
-        let _ = write!(line, ", only for {}", shown(&namespaces.join(", ")));
+        let _ = write!(line, ", only for {}", printable(&namespaces.join(", ")));
     }
     line
 }
@@ -259,7 +259,7 @@ fn line(trusted: &TrustedKey) -> String {
 fn revoked_key_text(revoked: &KeyRevocation) -> String {
     let KeyRevocation { key_id, revoked_at, reason } = revoked;
     let day = revoked_at.get(..10).unwrap_or(revoked_at);
-    format!("{}  on {}: {}", shown(key_id), shown(day), shown(reason))
+    format!("{}  on {}: {}", printable(key_id), printable(day), printable(reason))
 }
 
 fn as_json(trusted: &TrustedKey) -> Value {
@@ -299,7 +299,10 @@ pub(super) fn public_key(file_or_text: &str) -> Result<(PublicKey, String), Comm
             let message = match error {
                 // Do not print a private key.
                 PublicKeyError::Private => error.to_string(),
-                _ => format!("file `{}` does not exist, and as a key {error}", shown(file_or_text)),
+                _ => format!(
+                    "file `{}` does not exist, and as a key {error}",
+                    printable(file_or_text)
+                ),
             };
             CommandError::input(message).named("public_key")
         })?;
@@ -331,7 +334,7 @@ pub(super) fn remove(args: &Distrust) -> Result<ExitCode, CommandError> {
     // Do not write the list for an unknown key.
     let known = keyring.trusted()?.get(&args.key_id).is_some();
     if !known || !TrustStore::distrust(&keyring.list(), &args.key_id)? {
-        return Err(CommandError::input(format!("`{}` is not trusted", shown(&args.key_id)))
+        return Err(CommandError::input(format!("`{}` is not trusted", printable(&args.key_id)))
             .hint("`savoir keys list` lists trusted keys"));
     }
     if args.json {
@@ -344,7 +347,7 @@ pub(super) fn remove(args: &Distrust) -> Result<ExitCode, CommandError> {
 fn revoke(args: &Revoke) -> Result<ExitCode, CommandError> {
     let keyring = Keyring::of_user()?;
     if !is_key_id(&args.key_id) {
-        let message = format!("`{}` is not a key id", shown(&args.key_id));
+        let message = format!("`{}` is not a key id", printable(&args.key_id));
         return Err(CommandError::input(message)
             .hint("`savoir keys list` and `savoir verify PATH` show key ids"));
     }

@@ -14,7 +14,7 @@ use savoir_engine::{
     record::ErrorRecord,
     run::{Call, CallInput, plan, prompt_record},
     run_environment::RunEnvironment,
-    structured::{self, Answer, Fence, Host, PrepareError, fences_of, permission_lines},
+    structured::{self, Answer, Fence, HostInventory, PrepareError, fences_of, permission_lines},
 };
 use savoir_skill::version::SkillRef;
 use serde_json::{Map, Value};
@@ -43,7 +43,7 @@ pub(super) fn run(
         let lookup = lookup.get_or_init(|| Lookup::open(None).ok());
         installed_version(reference, lookup.as_ref()?)
     };
-    let host = Host { path: &path, installed: &installed, mcp_servers: None };
+    let host = HostInventory { path: &path, installed: &installed, mcp_servers: None };
     let folder = context.loaded_skill.folder.as_deref().map(|folder| folder.to_string_lossy());
     // Without permissions and without code to run, there is nothing to announce.
     let quiet = !exec_fences && skill.permissions.is_empty();

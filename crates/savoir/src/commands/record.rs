@@ -5,7 +5,9 @@ use std::{fs, io, path::Path, process::ExitCode};
 use savoir_engine::{
     RunError,
     approval::{ExtraGrants, shell_word},
-    contract::{Noted, options, smallest, unsaid, widen},
+    contract::{
+        ObservedPlan, allow_options, missing_permissions, smallest_permissions, widen_policy,
+    },
     envelope::Envelope,
     run::RunPlan,
     run_environment::RunEnvironment,
@@ -63,13 +65,13 @@ pub(super) fn run(
 ) -> Result<ExitCode, CommandError> {
     let loaded_skill = context.loaded_skill;
     let tool = plan.request.tool.clone().unwrap_or_default();
-    if let Err(refusal) = widen(&mut plan, loaded_skill, run_env, extra) {
+    if let Err(refusal) = widen_policy(&mut plan, loaded_skill, run_env, extra) {
         return Err(RunError::from(refusal).into());
     }
-    let noted = Noted::of(&plan, loaded_skill, context.home());
+    let observed = ObservedPlan::of(&plan, loaded_skill, context.home());
     let finished =
         context.run_quietly(plan, |stream, bytes| context.forward_output(stream, bytes))?;
-    let used = smallest(&finished.outcome, &noted, loaded_skill, run_env);
+    let used = smallest_permissions(&finished.outcome, &observed, loaded_skill, run_env);
     if !finished.envelope.success {
         output::note("the run failed, so no permissions were recorded");
         if !used.is_empty() {
@@ -92,7 +94,7 @@ pub(super) fn run(
     let declared = with_declared_permissions(reading, &all);
     let skill = declared.as_ref().map_or(&loaded_skill.skill, |(_, reading)| &reading.skill);
     // `all` leaves out permissions that others cover, so add all those of this call.
-    let unsaid = unsaid(skill, &[&*all, &used].concat(), run_env);
+    let missing = missing_permissions(skill, &[&*all, &used].concat(), run_env);
     let written = (into == Output::File)
         .then(|| write_skill(declared.as_ref(), &loaded_skill.file))
         .transpose();
@@ -105,9 +107,9 @@ pub(super) fn run(
     } else {
         context.print(&finished)?;
         print(&tool, &used, lines.as_deref());
-        if !unsaid.is_empty() {
+        if !missing.is_empty() {
             let path = shell_word(&loaded_skill.path().display().to_string());
-            let options = options(&unsaid);
+            let options = allow_options(&missing);
             output::note(&format!(
                 "to allow what this format cannot declare: savoir approve {path}{options}"
             ));

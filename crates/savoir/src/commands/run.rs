@@ -12,17 +12,17 @@ use std::{
 use savoir_engine::{
     Fault, Home, RunError,
     approval::{
-        ApprovalQuestion, Approvals, ExtraGrants, Fingerprint, Request, Trust, agrees, shell_word,
-        shown,
+        ApprovalQuestion, Approvals, ExtraGrants, Fingerprint, Request, Trust,
+        matches_confirmation, printable, shell_word,
     },
     call,
     envelope::{Envelope, Stream},
     loaded_skill::LoadedSkill,
     manifest,
-    record::{DecisionRecord, Record, Records},
+    record::{DecisionRecord, RunRecord, RunRecords},
     run::{
-        Call, CallInput, Denial, FinishedRun, RunPlan, RunUpdate, Stdin, plan, refusal_record,
-        unsound_record,
+        Call, CallInput, Denial, FinishedRun, RunPlan, RunUpdate, Stdin, invalid_skill_record,
+        plan, refusal_record,
     },
     run_environment::RunEnvironment,
     session::{ApprovalDuration, RunDecision, SavedApprovals, Session},
@@ -214,15 +214,15 @@ fn unused_consent(args: &Args, is_fetched: bool) -> Option<CommandError> {
 }
 
 /// The record of a run that was refused because the skill does not match its signature.
-fn mismatched_signature_record(loaded: &Loaded, tool: Option<&str>, error: &RunError) -> Record {
+fn mismatched_signature_record(loaded: &Loaded, tool: Option<&str>, error: &RunError) -> RunRecord {
     let folder = loaded.folder.as_ref().map(savoir_skill::Folder::root);
     let path = folder.unwrap_or(&loaded.path);
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    unsound_record(&loaded.reading.skill, &path, tool, error)
+    invalid_skill_record(&loaded.reading.skill, &path, tool, error)
 }
 
-fn store_record(home: &Home, record: &mut Record) {
-    if let Err(error) = Records::new(home).add(record) {
+fn store_record(home: &Home, record: &mut RunRecord) {
+    if let Err(error) = RunRecords::new(home).add(record) {
         warn_not_recorded(&error);
     }
 }
@@ -466,7 +466,7 @@ impl RunContext<'_> {
         loop {
             plan.stdin = self.stdin();
             if io::stdout().is_terminal() {
-                plan.print_at_once();
+                plan.disable_output_buffering();
             }
             let FailedRun { error, denials } = match self.run(self.within_timeout(plan)) {
                 Err(failed) => failed,
@@ -541,14 +541,14 @@ impl RunContext<'_> {
 
     /// Asks for approval if needed, runs, and prints the result.
     fn run(&self, plan: RunPlan) -> Result<ExitCode, FailedRun> {
-        let empty = plan.starts_empty().then_some(
+        let empty = plan.starts_in_empty_folder().then_some(
             "it cannot see the files in the current folder; to allow that: --allow-read .",
         );
         let finished =
             self.run_quietly(plan, |stream, bytes| self.forward_output(stream, bytes))?;
         let said = finished.record.command.iter().chain([&finished.envelope.output]);
         let said: Vec<&str> = said.map(String::as_str).collect();
-        let written = &finished.outcome.files.written_in_vain;
+        let written = &finished.outcome.files.written_privately;
         if let Some(lost) = lost_files::note(written, self.user_home, &said) {
             output::note(&lost);
         }
@@ -754,7 +754,7 @@ impl RunContext<'_> {
         }
         let fingerprint = Fingerprint::of(request);
         if let Some(short) = &self.args.approve {
-            if agrees(&fingerprint, short) {
+            if matches_confirmation(&fingerprint, short) {
                 return Ok(Ok(ApprovalDuration::Once));
             }
             // A few digits are not safe: another skill can be made with the same first digits.
@@ -764,7 +764,8 @@ impl RunContext<'_> {
             } else {
                 "the fingerprint of --approve is for another run, or the skill was changed since"
             };
-            let hint = format!("to approve this run: --approve {}", fingerprint.agreeing());
+            let hint =
+                format!("to approve this run: --approve {}", fingerprint.confirmation_digits());
             return refused(CommandError::refused(message).hint(hint));
         }
         if self.fetched.is_some() && self.args.yes {
@@ -803,11 +804,14 @@ impl RunContext<'_> {
             reasons.join("; ")
         ));
         let additions = self.args.extra_grants.words();
-        let once = format!("to approve only this run, add: --approve {}", fingerprint.agreeing());
+        let once = format!(
+            "to approve only this run, add: --approve {}",
+            fingerprint.confirmation_digits()
+        );
         if self.args.record {
             // `savoir approve` shows what the skill declares, not what a recording gets.
             let rights = request.permissions.iter().map(ToString::to_string);
-            let rights = shown(&rights.collect::<Vec<_>>().join(", "));
+            let rights = printable(&rights.collect::<Vec<_>>().join(", "));
             let hint = format!("a recording gets these permissions: {rights}");
             return refused.hint(hint).hint(once);
         }
@@ -820,7 +824,7 @@ impl RunContext<'_> {
         }
     }
 
-    pub(super) fn store_record(&self, record: &mut Record) {
+    pub(super) fn store_record(&self, record: &mut RunRecord) {
         store_record(self.home, record);
     }
 

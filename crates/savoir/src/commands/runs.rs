@@ -8,8 +8,8 @@ use std::{
 
 use savoir_engine::{
     Home,
-    approval::shown,
-    record::{Record, Records},
+    approval::printable,
+    record::{RunRecord, RunRecords},
 };
 use savoir_lint::visible;
 use serde_json::{Value, json};
@@ -50,7 +50,7 @@ enum Command {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    let records = Records::new(&Home::from_environment()?);
+    let records = RunRecords::new(&Home::from_environment()?);
     match &args.command {
         Some(Command::Show { id, json }) => {
             let record = records.find(id)?;
@@ -80,18 +80,18 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 }
 
 /// `20261115-060102-3f9a2c  ok                120 ms  git-helper git_log`
-fn row(record: &Record) -> String {
+fn row(record: &RunRecord) -> String {
     let outcome = match &record.error {
         _ if record.success => "ok".to_owned(),
-        Some(error) => shown(&error.code),
+        Some(error) => printable(&error.code),
         None => record.exit_code.map_or("failed".to_owned(), |code| format!("exit {code}")),
     };
-    let tool = record.tool.as_deref().map(shown).unwrap_or_default();
+    let tool = record.tool.as_deref().map(printable).unwrap_or_default();
     let text = format!(
         "{}  {outcome:16}  {:>7} ms  {} {tool}",
-        shown(&record.id),
+        printable(&record.id),
         record.duration_ms,
-        shown(&record.skill),
+        printable(&record.skill),
     );
     format!("{}\n", text.trim_end())
 }

@@ -9,9 +9,9 @@ use std::{
 
 use savoir_engine::{
     Home,
-    approval::{shell_word, shown},
+    approval::{printable, shell_word},
     grant::is_variable_name,
-    secrets::{Place, Secrets, StoredSecret},
+    secrets::{SecretLocation, Secrets, StoredSecret},
 };
 use serde_json::json;
 
@@ -109,8 +109,8 @@ fn set(args: &Set, secrets: &Secrets) -> Result<ExitCode, CommandError> {
         return print(&json!({ "name": name, "skill": skill, "stored": true, "in": place }));
     }
     let place = match place {
-        Place::Keyring => "the keyring".to_owned(),
-        Place::File => secrets.file().display().to_string(),
+        SecretLocation::Keyring => "the keyring".to_owned(),
+        SecretLocation::File => secrets.file().display().to_string(),
     };
     output::text(&format!("stored {name} in {place} for {}\n", receiver(skill.as_deref())))?;
     Ok(ExitCode::SUCCESS)
@@ -145,7 +145,7 @@ fn list(args: &List, secrets: &Secrets) -> Result<ExitCode, CommandError> {
     if args.json {
         let shown = found.iter().map(|secret| {
             let StoredSecret { name, skill, stored_at, .. } = secret;
-            let place = storage_name(secret.place());
+            let place = storage_name(secret.location());
             json!({ "name": name, "skill": skill, "stored_at": stored_at, "in": place })
         });
         return print(&json!({ "secrets": shown.collect::<Vec<_>>() }));
@@ -155,7 +155,7 @@ fn list(args: &List, secrets: &Secrets) -> Result<ExitCode, CommandError> {
     for secret in &found {
         let StoredSecret { name, skill, stored_at, .. } = secret;
         let day = stored_at.get(..10).unwrap_or(stored_at);
-        let place = storage_name(secret.place());
+        let place = storage_name(secret.location());
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{name:width$}  {day}  {place:7}  {}", receiver(skill.as_deref()));
     }
@@ -175,8 +175,11 @@ fn remove(args: &Remove, secrets: &Secrets) -> Result<ExitCode, CommandError> {
     });
     if !secrets.remove(name, skill.as_deref())? {
         let receiver = receiver(skill.as_deref());
-        return Err(CommandError::input(format!("{} is not stored for {receiver}", shown(name)))
-            .hint("`savoir secret list` lists stored secrets"));
+        return Err(CommandError::input(format!(
+            "{} is not stored for {receiver}",
+            printable(name)
+        ))
+        .hint("`savoir secret list` lists stored secrets"));
     }
     if args.json {
         return print(&json!({ "name": name, "skill": skill, "stored": false }));
@@ -190,7 +193,8 @@ fn check_name(name: &str) -> Result<(), CommandError> {
     if is_variable_name(name) {
         return Ok(());
     }
-    let wrong = CommandError::input(format!("`{}` cannot be the name of a secret", shown(name)));
+    let wrong =
+        CommandError::input(format!("`{}` cannot be the name of a secret", printable(name)));
     Err(match name.split_once('=') {
         Some((name, _)) => {
             wrong.hint(format!("the value is read from standard input: savoir secret set {}", shell_word(name)))
@@ -205,8 +209,11 @@ fn check_name(name: &str) -> Result<(), CommandError> {
 fn approved_path(text: &str) -> Result<PathBuf, CommandError> {
     let SkillTarget { skill, tool } = lookup::target(text)?;
     if skill.fetched.is_some() || tool.is_some() {
-        return Err(CommandError::input(format!("`{}` is not an installed skill", shown(text)))
-            .hint("name a skill's folder, or install it first"));
+        return Err(CommandError::input(format!(
+            "`{}` is not an installed skill",
+            printable(text)
+        ))
+        .hint("name a skill's folder, or install it first"));
     }
     let loaded = crate::load::load(&skill, None)?;
     let folder = loaded.folder.as_ref().map(|folder| folder.root().to_owned());
@@ -214,16 +221,16 @@ fn approved_path(text: &str) -> Result<PathBuf, CommandError> {
     path.canonicalize().map_err(|error| CommandError::input(format!("{}: {error}", path.display())))
 }
 
-fn storage_name(place: Place) -> &'static str {
+fn storage_name(place: SecretLocation) -> &'static str {
     match place {
-        Place::Keyring => "keyring",
-        Place::File => "file",
+        SecretLocation::Keyring => "keyring",
+        SecretLocation::File => "file",
     }
 }
 
 fn receiver(skill: Option<&Path>) -> String {
     match skill {
-        Some(path) => format!("the skill in {}", shown(&path.to_string_lossy())),
+        Some(path) => format!("the skill in {}", printable(&path.to_string_lossy())),
         None => "any skill that declares it".to_owned(),
     }
 }

@@ -8,7 +8,7 @@ use std::{
     process::ExitCode,
 };
 
-use savoir_engine::approval::shown;
+use savoir_engine::approval::printable;
 use savoir_package::{
     File, Tree,
     trust::{
@@ -277,7 +277,7 @@ impl SigningJob<'_> {
             return Err(CommandError::refused(format!(
                 "{} has signatures that would be lost: {}",
                 file.display(),
-                shown(&others.join(", "))
+                printable(&others.join(", "))
             ))
             .named("signature_others")
             .hint("to keep them and add yours: --ssh-key FILE")
@@ -404,12 +404,12 @@ impl SigningJob<'_> {
         let by = made.publisher.as_deref().map(|name| format!("{name}, ")).unwrap_or_default();
         let mut text = String::new();
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "signed         {}", shown(&self.signed_folder.title()));
+        let _ = writeln!(text, "signed         {}", printable(&self.signed_folder.title()));
         let by = by + &kind_and_key(made.kind, &made.key_id);
-        let _ = writeln!(text, "by             {}", shown(&by));
+        let _ = writeln!(text, "by             {}", printable(&by));
         let _ = writeln!(text, "written to     {}", file.display());
         if let Some(why) = replaced {
-            let _ = writeln!(text, "replaced       an invalid signature: {}", shown(&why));
+            let _ = writeln!(text, "replaced       an invalid signature: {}", printable(&why));
         }
         let _ = writeln!(text, "integrity      {}", signed.integrity());
         let permissions = permissions.iter().map(ToString::to_string);
@@ -433,7 +433,7 @@ fn lines(text: &mut String, label: &str, lines: impl Iterator<Item = String>, no
     }
     for (index, line) in lines.enumerate() {
         let label = if index == 0 { label } else { "" };
-        let _ = writeln!(text, "{label:14} {}", shown(&line));
+        let _ = writeln!(text, "{label:14} {}", printable(&line));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use savoir_engine::approval::shown;
+use savoir_engine::approval::printable;
 use savoir_package::{
     FileError,
     registry::Name,
@@ -154,7 +154,7 @@ fn key(source: &str, args: &Add) -> Result<Option<Trust>, CommandError> {
 }
 
 fn only_an_id(key_id: &str) -> CommandError {
-    CommandError::input(format!("{} is the identifier of a key, not the key", shown(key_id)))
+    CommandError::input(format!("{} is the identifier of a key, not the key", printable(key_id)))
         .named("public_key")
         .hint("get the public key from its owner: savoir keys trust FILE --publisher NAME")
         .hint("or from the registry of a namespace: savoir keys trust --from-registry NAMESPACE")
@@ -165,7 +165,7 @@ fn only_an_id(key_id: &str) -> CommandError {
 fn rule(text: &str, remote: &Remote) -> Result<SourceRule, CommandError> {
     if let Some(namespace) = text.strip_suffix("/*").filter(|name| !name.contains(':')) {
         let name = Name::parse(namespace).map_err(|error| {
-            CommandError::input(format!("`{}` is not a namespace", shown(namespace)))
+            CommandError::input(format!("`{}` is not a namespace", printable(namespace)))
                 .named(error.code())
         })?;
         let address = remote.trusted_of(&name)?.address();
@@ -178,7 +178,7 @@ fn parse_rule(text: &str) -> Result<SourceRule, CommandError> {
     SourceRule::parse_trusted(text).map_err(|error| {
         let failed = CommandError::input(&error).named(error.code());
         match text.strip_prefix("https://github.com/") {
-            Some(path) => failed.hint(format!("did you mean `github:{}`?", shown(path))),
+            Some(path) => failed.hint(format!("did you mean `github:{}`?", printable(path))),
             None => failed.hint("for a key: savoir trust add key:FILE --publisher NAME"),
         }
     })

@@ -9,7 +9,7 @@ use std::{
 };
 
 use anstyle::{AnsiColor, Style};
-use savoir_engine::approval::{Trust, shown};
+use savoir_engine::approval::{Trust, printable};
 use savoir_package::trust::{
     self, Attestation, Difference, SignatureError, Signer, Tier, TrustStore,
 };
@@ -236,7 +236,7 @@ fn uncovered_files(
     // A skill that cannot run for another reason has no such files.
     let found =
         is_signed.then(|| load_skill(&signed_folder.loaded, Trust::User, store).ok()).flatten();
-    found.map(|loaded_skill| loaded_skill.vouching.uncovered).unwrap_or_default()
+    found.map(|loaded_skill| loaded_skill.signers.uncovered).unwrap_or_default()
 }
 
 /// A signer in one line.
@@ -257,7 +257,7 @@ fn describe_signer(signer: &Signer, store: &TrustStore, skill: &str) -> String {
 }
 
 fn field(out: &mut impl Write, label: &str, value: &str) -> io::Result<()> {
-    writeln!(out, "{label:14} {}", shown(value))
+    writeln!(out, "{label:14} {}", printable(value))
 }
 
 fn as_json(path: &Path, examined: Option<&VerifiedSkill>, failed: Option<&CommandError>) -> Value {

@@ -13,9 +13,9 @@ use savoir_flow::{
     event::Emitter,
     services::{Services, TimeLimits},
     workflow::{
-        CodePolicy, DISABLED, Features, Host, HttpPolicy, NoJournal, WorkflowRun,
+        CodePolicy, DISABLED, Features, HttpPolicy, NoJournal, WorkflowHost, WorkflowRun,
         file::{self, WorkflowFile},
-        graph::Work,
+        graph::NodeKind,
         run_to_end,
     },
 };
@@ -111,7 +111,7 @@ fn read(path: &Path) -> Result<WorkflowFile, CommandError> {
 /// Why a run would fail before its first node.
 fn problem(workflow: &WorkflowFile) -> Option<&'static str> {
     let has_start =
-        workflow.graph.nodes().iter().any(|node| matches!(node.work, Work::Start { .. }));
+        workflow.graph.nodes().iter().any(|node| matches!(node.work, NodeKind::Start { .. }));
     if !has_start {
         Some("it has no start node")
     } else if workflow.graph.has_cycle() {
@@ -173,11 +173,15 @@ fn execute(args: &RunArgs) -> Result<ExitCode, CommandError> {
     })
 }
 
-fn asks_model(work: &Work) -> bool {
-    matches!(work, Work::Llm(_) | Work::Skill { .. })
+fn asks_model(work: &NodeKind) -> bool {
+    matches!(work, NodeKind::Llm(_) | NodeKind::Skill { .. })
 }
 
-async fn host(args: &RunArgs, models: Models, http: HttpPolicy) -> Result<Host, CommandError> {
+async fn host(
+    args: &RunArgs,
+    models: Models,
+    http: HttpPolicy,
+) -> Result<WorkflowHost, CommandError> {
     let place = args.place.place()?;
     let (database, knowledge) = if place.exists() {
         let (database, storage) = place.open().await?;
@@ -186,14 +190,14 @@ async fn host(args: &RunArgs, models: Models, http: HttpPolicy) -> Result<Host, 
     } else {
         (None, None)
     };
-    Ok(Host {
+    Ok(WorkflowHost {
         services: Services {
             models: Arc::new(models),
             knowledge,
             database,
             limits: TimeLimits::default(),
         },
-        shelf: Arc::new(InstalledSkillLookup),
+        skill_lookup: Arc::new(InstalledSkillLookup),
         features: Features { http: !args.allow_http.is_empty(), code: args.allow_code },
         http,
         code: CodePolicy::default(),
@@ -203,7 +207,7 @@ async fn host(args: &RunArgs, models: Models, http: HttpPolicy) -> Result<Host, 
 async fn follow(
     args: &RunArgs,
     workflow: &WorkflowFile,
-    host: Host,
+    host: WorkflowHost,
 ) -> Result<ExitCode, CommandError> {
     let (out, events) = Emitter::channel();
     let id = Uuid::new_v4().to_string();

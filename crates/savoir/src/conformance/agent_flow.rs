@@ -95,7 +95,7 @@ pub(super) fn run_operation(op: &str, input: &Value) -> OperationResult {
         }
         "condition_eval" => {
             let ConditionInput { expr, ctx } = parse_input(input)?;
-            condition::holds(&expr, &Scope::new("", &ctx, &Map::new())).into()
+            condition::is_true(&expr, &Scope::new("", &ctx, &Map::new())).into()
         }
         "workflow_skill_mapping" => {
             let InputMapping { input_mappings, outputs, variables } = parse_input(input)?;

@@ -254,7 +254,7 @@ fn damaged_approvals_file_is_an_error_and_unchanged() {
         let run = sandbox.run(args);
         assert_eq!(run.code, 2, "{run}");
         assert!(run.stderr.contains("approvals.json is damaged"), "{run}");
-        assert!(run.stderr.contains("hint: mend it, or move it away"), "{run}");
+        assert!(run.stderr.contains("hint: fix it, or move it away"), "{run}");
     }
     assert_eq!(fs::read_to_string(file).expect("the file"), "{ not json");
 }

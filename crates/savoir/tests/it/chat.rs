@@ -283,7 +283,7 @@ fn names(sandbox: &Sandbox) -> Vec<String> {
 }
 
 fn can_run() -> bool {
-    let is_held = savoir_sandbox::Support::examine().sandbox.is_held();
+    let is_held = savoir_sandbox::SandboxSupport::detect().sandbox.is_available();
     if !is_held {
         skipped("this machine has no sandbox");
     }

@@ -108,7 +108,7 @@ fn deep_runs_the_tools_where_nothing_is_real() {
     // Nothing of this can be read off the file.
     let body = "open(os.path.join(os.environ['HO' + 'ME'], '.a' + 'ws', 'cre' + 'dentials'))";
     sandbox.write("bad/tools.py", module(body));
-    if !savoir_sandbox::Support::examine().sandbox.is_held() {
+    if !savoir_sandbox::SandboxSupport::detect().sandbox.is_available() {
         return;
     }
     let run = sandbox.run(&["scan", "--deep", "good"]);

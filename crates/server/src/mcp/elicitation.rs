@@ -21,7 +21,7 @@ use savoir_agent::{
     consent::{Asker, Consent},
     toolset::ToolAnswer,
 };
-use savoir_engine::approval::{ApprovalQuestion, Trust, plain};
+use savoir_engine::approval::{ApprovalQuestion, Trust, to_plain_text};
 use serde_json::{Value, json};
 use tokio::{
     sync::{mpsc, oneshot},
@@ -130,7 +130,7 @@ fn form(question: &ApprovalQuestion) -> Option<ElicitRequestParams> {
     let requested_schema = ElicitationSchema::from_json_schema(schema)
         .inspect_err(|error| tracing::error!(%error, "a question has no form"))
         .ok()?;
-    let message = plain(&question.lines(), TEXT_WIDTH);
+    let message = to_plain_text(&question.lines(), TEXT_WIDTH);
     Some(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })
 }
 

@@ -98,7 +98,7 @@ impl Counter {
         let builtin_tools =
             BuiltinTools::new(Arc::clone(&library), Some(Arc::clone(&allowed_tools)));
         // Only the client knows whether it can start a subagent.
-        let builtin_tools = builtin_tools.leaving_forks();
+        let builtin_tools = builtin_tools.with_forks_left_to_client();
         let builtin_tools = match &tools {
             Some(tools) => builtin_tools.with_skill_tools(Arc::clone(tools)),
             None => builtin_tools,
@@ -190,7 +190,7 @@ impl Counter {
             name => self.run_by_name(name, &arguments, &snapshot).await,
         };
         if let Some(code) = &answered.answer.failure {
-            let (tool, why) = (shown(&name), approval::shown(&answered.answer.text));
+            let (tool, why) = (printable(&name), approval::printable(&answered.answer.text));
             tracing::warn!(%tool, code, %why, "a call is not answered");
         }
         answered
@@ -378,7 +378,7 @@ pub(super) fn origin(skill: Option<&str>) -> MetaObject {
 }
 
 /// A name with unusual characters replaced, so that it cannot look like our own text.
-fn shown(name: &str) -> String {
+fn printable(name: &str) -> String {
     let plain = |c: char| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '?' };
     name.chars().take(64).map(plain).collect()
 }
@@ -401,7 +401,7 @@ pub(super) fn result(answered: Answered) -> CallToolResult {
     let (note, meta) = match &words {
         Words::Ours => (None, None),
         Words::Skill(skill) => {
-            (Some(format!("the skill `{}`", shown(skill))), Some(origin(Some(skill))))
+            (Some(format!("the skill `{}`", printable(skill))), Some(origin(Some(skill))))
         }
         Words::Skills => (Some("the skills themselves".to_owned()), Some(origin(None))),
     };

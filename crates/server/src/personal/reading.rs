@@ -1,6 +1,6 @@
 //! Parses stored skills.
 
-use savoir_agent::library::guard;
+use savoir_agent::library::apply_access_fields;
 use savoir_skill::{
     Dialect, Reading, Skill, Source, check, dialect::agent_flow::without_owner,
     limits::MAX_DESCRIPTION_CHARS, read as read_any, read_as,
@@ -29,7 +29,7 @@ pub fn read(name: &str, text: &str) -> Result<Skill, String> {
     }
     let also = portable.skill;
     skill.when_to_use = skill.when_to_use.or(also.when_to_use);
-    guard(&mut skill, &reading)?;
+    apply_access_fields(&mut skill, &reading)?;
     Ok(skill)
 }
 

@@ -77,7 +77,7 @@ impl Stage {
             extra: &ExtraGrants::default(),
         };
         let request = plan(&call).unwrap().request;
-        Approvals::new(&self.home).keep(Approval::new(&request, "operator".to_owned())).unwrap();
+        Approvals::new(&self.home).save(Approval::new(&request, "operator".to_owned())).unwrap();
     }
 }
 

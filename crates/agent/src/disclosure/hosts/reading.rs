@@ -5,46 +5,48 @@ use savoir_skill::{
     yaml::{Node, Tree, YamlVersion},
 };
 
-use super::{BrokenYaml, HostRules, Installed, NoDescription, SaysNo, TakesName};
+use super::{
+    BrokenYaml, HostRules, InstalledSkill, MissingDescription, ModelInvocationField, NameSource,
+};
 
 /// A line `---` opens the frontmatter at the start of the file, and another one closes it.
-const FENCES: Fences =
+const FRONTMATTER_FENCES: Fences =
     Fences { skip_blank_lines: false, exact: false, unclosed: Unclosed::Body, optional: true };
-const YAML: YamlVersion = YamlVersion::V1_2;
+const YAML_VERSION: YamlVersion = YamlVersion::V1_2;
 /// No value can begin with these unless it is in quotes, or is a list, a map or an alias.
-const ODD_STARTS: [char; 8] = ['@', '`', '[', '{', '%', '&', '*', '!'];
+const YAML_SPECIAL_STARTS: [char; 8] = ['@', '`', '[', '{', '%', '&', '*', '!'];
 
-/// What a host looks at.
+/// The files of a skill that a host reads.
 #[derive(Clone, Copy, Debug)]
-pub struct Files<'a> {
+pub struct SkillFiles<'a> {
     /// The name of the folder.
     pub folder: &'a str,
-    /// Where its SKILL.md is.
+    /// The path of SKILL.md.
     pub path: &'a str,
-    /// What stands in it.
+    /// The content of SKILL.md.
     pub text: &'a str,
-    /// What stands in the side file of the host, if it has one and the skill has it.
+    /// The content of the side file of the host, if the skill has it.
     pub side: Option<&'a str>,
 }
 
 impl HostRules {
     /// The file beside SKILL.md that the host reads.
     pub fn side_file(&self) -> Option<&'static str> {
-        match self.says_no {
-            SaysNo::Field(_) => None,
-            SaysNo::SideFile { file, .. } => Some(file),
+        match self.disables_model_invocation {
+            ModelInvocationField::Field(_) => None,
+            ModelInvocationField::SideFile { file, .. } => Some(file),
         }
     }
 
     /// Reads a skill as the host does.
-    pub fn read(&self, files: Files<'_>) -> Installed {
-        let mut installed = Installed {
+    pub fn read(&self, files: SkillFiles<'_>) -> InstalledSkill {
+        let mut installed = InstalledSkill {
             name: one_line(files.folder),
             path: files.path.to_owned(),
             model_invocable: true,
-            ..Installed::default()
+            ..InstalledSkill::default()
         };
-        let layout = Layout::new(files.text, FENCES);
+        let layout = Layout::new(files.text, FRONTMATTER_FENCES);
         let yaml = layout.closed_block().map(|block| block.yaml.slice(files.text));
         let Ok(fields) = self.fields(yaml.unwrap_or_default()) else {
             let why = "its frontmatter is no YAML that this agent reads; see savoir check";
@@ -52,7 +54,7 @@ impl HostRules {
             return installed;
         };
         let text = |key: &str| fields.as_ref().and_then(|fields| words(fields.get(key)?));
-        if self.takes_name == TakesName::Field
+        if self.takes_name == NameSource::Field
             && let Some(name) = text("name")
         {
             installed.name = name;
@@ -60,15 +62,15 @@ impl HostRules {
         installed.when_to_use = text("when_to_use");
         match (text("description"), self.no_description) {
             (Some(description), _) => installed.description = description,
-            (None, NoDescription::FirstParagraph) => {
+            (None, MissingDescription::FirstParagraph) => {
                 installed.description = first_paragraph(layout.body.slice(files.text));
             }
-            (None, NoDescription::NotLoaded) => {
+            (None, MissingDescription::NotLoaded) => {
                 let why = "it has no description, and this agent loads none without";
                 installed.broken = Some(why.to_owned());
             }
         }
-        installed.model_invocable = !self.says_no(fields.as_ref(), files.side);
+        installed.model_invocable = !self.disables_model_invocation(fields.as_ref(), files.side);
         installed
     }
 
@@ -80,20 +82,20 @@ impl HostRules {
             (Err(_), BrokenYaml::NotListed) => return Err(()),
         };
         match tree.root {
-            Some(root) if root.entries().is_none() && !root.is_null(YAML) => Err(()),
+            Some(root) if root.entries().is_none() && !root.is_null(YAML_VERSION) => Err(()),
             root => Ok(root),
         }
     }
 
-    fn says_no(&self, fields: Option<&Node>, side: Option<&str>) -> bool {
-        match self.says_no {
-            SaysNo::Field(key) => {
-                fields.and_then(|fields| fields.get(key)?.boolean(YAML)) == Some(true)
+    fn disables_model_invocation(&self, fields: Option<&Node>, side: Option<&str>) -> bool {
+        match self.disables_model_invocation {
+            ModelInvocationField::Field(key) => {
+                fields.and_then(|fields| fields.get(key)?.boolean(YAML_VERSION)) == Some(true)
             }
             // Errors in the side file are ignored.
-            SaysNo::SideFile { path, .. } => {
+            ModelInvocationField::SideFile { path, .. } => {
                 let side = side.and_then(|text| Tree::parse(text).ok()?.root);
-                side.and_then(|side| side.path(path)?.boolean(YAML)) == Some(false)
+                side.and_then(|side| side.path(path)?.boolean(YAML_VERSION)) == Some(false)
             }
         }
     }
@@ -107,14 +109,15 @@ fn quoted(yaml: &str) -> String {
 fn quoted_line(line: &str) -> Option<String> {
     let (key, value) = line.split_once(": ")?;
     let value = value.trim();
-    let broken = value.contains(": ") || value.ends_with(':') || value.starts_with(ODD_STARTS);
+    let broken =
+        value.contains(": ") || value.ends_with(':') || value.starts_with(YAML_SPECIAL_STARTS);
     let plain = !value.starts_with(['"', '\'']);
     (broken && plain).then(|| format!("{key}: '{}'", value.replace('\'', "''")))
 }
 
 /// The text of a value in one line; nothing if it has none.
 fn words(node: &Node) -> Option<String> {
-    let text = node.text().filter(|_| !node.is_null(YAML)).map(one_line)?;
+    let text = node.text().filter(|_| !node.is_null(YAML_VERSION)).map(one_line)?;
     (!text.is_empty()).then_some(text)
 }
 
@@ -122,7 +125,7 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The first paragraph of a text that is no heading.
+/// Returns the first paragraph that is not a heading.
 fn first_paragraph(body: &str) -> String {
     let lines = body.lines().map(str::trim);
     let text = lines.skip_while(|line| line.is_empty() || line.starts_with('#'));
@@ -133,19 +136,19 @@ fn first_paragraph(body: &str) -> String {
 mod tests {
     use super::*;
 
-    fn installed(agent: &str, text: &str, side: Option<&str>) -> Installed {
-        let files = Files { folder: "folder", path: "/folder/SKILL.md", text, side };
+    fn installed(agent: &str, text: &str, side: Option<&str>) -> InstalledSkill {
+        let files = SkillFiles { folder: "folder", path: "/folder/SKILL.md", text, side };
         HostRules::of(agent).unwrap().read(files)
     }
 
     #[test]
-    fn values_are_put_in_quotes_only_where_that_is_needed() {
+    fn values_are_quoted_only_where_needed() {
         let text = "a: b\nc: d: e\nf: 'g: h'\ni: @j\nk: it's: l\n";
         assert_eq!(quoted(text), "a: b\nc: 'd: e'\nf: 'g: h'\ni: '@j'\nk: 'it''s: l'\n");
     }
 
     #[test]
-    fn a_field_without_a_value_is_no_field() {
+    fn field_without_a_value_is_ignored() {
         let text = "---\nname:\ndescription: ~\n---\n\n# Title\n\nDoes\n  it.\n\nMore.\n";
         let claude = installed("claude-code", text, None);
         assert_eq!((claude.name.as_str(), claude.description.as_str()), ("folder", "Does it."));
@@ -155,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_side_file_that_does_not_read_is_ignored() {
+    fn invalid_side_file_is_ignored() {
         let text = "---\nname: a\ndescription: b\n---\n";
         let no = "policy: {allow_implicit_invocation: false}";
         for (side, seen) in [(None, true), (Some("policy: ["), true), (Some(no), false)] {
@@ -165,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_map_is_not_read() {
+    fn frontmatter_that_is_not_a_map_is_rejected() {
         for agent in ["claude-code", "codex"] {
             for text in ["---\n- a\n---\nb\n", "---\nname: {\n---\nb\n", "---\nwords\n---\nb\n"] {
                 assert!(installed(agent, text, None).broken.is_some(), "{agent} {text:?}");

@@ -1,4 +1,4 @@
-//! The files of skills in folders, as they are, for whoever hands whole skills on.
+//! Lists and reads the files of skills in folders unchanged, for callers that pass on whole skills.
 
 use std::{fs, path::Path};
 
@@ -7,7 +7,7 @@ use savoir_skill::{Folder, folder::is_skill_file};
 use super::{Folders, LibraryError, MAX_SERVED_FILE_BYTES};
 
 impl Folders {
-    /// Where a skill is.
+    /// Returns the folder of a skill.
     pub fn place(&self, name: &str) -> Option<&Path> {
         self.skills.get(name).map(std::path::PathBuf::as_path)
     }

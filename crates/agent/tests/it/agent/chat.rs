@@ -1,4 +1,4 @@
-//! A conversation of the server, with tools.
+//! Tests a conversation of the server with tools.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use serde_json::json;
 use super::stage::{Stage, call, use_skill};
 
 #[tokio::test]
-async fn a_conversation_with_tools_is_kept_and_goes_on() {
+async fn conversation_with_tools_is_stored_and_continues() {
     let mut stage = Stage::new();
     stage.skill("reader", "allowed-tools: Read", "Read.");
     stage.says([Chunk::Text("Let me see. ".to_owned()), use_skill("reader")]);

@@ -1,6 +1,6 @@
-//! Skills that are carried out apart.
+//! Tests skills that run in a fork.
 
-use savoir_agent::turn::{Ended, Forks, Limit};
+use savoir_agent::turn::{Forks, Limit, TurnEnd};
 use savoir_model::{Chunk, Message, Usage};
 use serde_json::{Value, json};
 
@@ -28,14 +28,14 @@ fn result(answer: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_skill_is_carried_out_apart_and_comes_to_a_short_result() {
+async fn fork_returns_a_short_result() {
     let mut stage = Stage::new();
     stage.skill("report", FORK, "Collect, then write.");
     stage.says([text("One moment."), use_skill("report")]);
     stage.apart([text("thinking aloud"), read()]).apart([text("All is well.")]);
     stage.says([text("The report says: all is well.")]);
     let told = stage.hear("The weekly report, please.").await;
-    assert!(matches!(told.ended, Ended::Answered));
+    assert!(matches!(told.ended, TurnEnd::Answered));
     assert_eq!(told.names(), ["read_file"]);
     assert_eq!(
         result(&told.answers[0]),
@@ -64,7 +64,7 @@ async fn a_skill_is_carried_out_apart_and_comes_to_a_short_result() {
 }
 
 #[tokio::test]
-async fn the_parent_is_neither_restricted_nor_widened() {
+async fn fork_does_not_change_the_list_of_its_caller() {
     let mut stage = Stage::new();
     stage.skill("report", FORK, "Do.").skill("writer", "allowed-tools: Write", "Write.");
     stage.skill("free", "context: fork", "Anything.");
@@ -81,7 +81,7 @@ async fn the_parent_is_neither_restricted_nor_widened() {
 }
 
 #[tokio::test]
-async fn a_skill_apart_may_do_no_more_than_its_caller() {
+async fn fork_is_limited_by_the_list_of_its_caller() {
     let mut stage = Stage::new();
     stage.skill("reader", "allowed-tools: Read", "Read.");
     stage.skill("free", "context: fork", "Anything.");
@@ -101,7 +101,7 @@ async fn a_skill_apart_may_do_no_more_than_its_caller() {
 }
 
 #[tokio::test]
-async fn the_list_of_the_skill_holds_from_beginning_to_end() {
+async fn list_of_the_skill_applies_to_the_whole_fork() {
     let mut stage = Stage::new();
     stage.skill("report", FORK, "Do.").skill("free", "", "Anything.");
     stage.skill("runner", "allowed-tools: Bash", "Run.");
@@ -122,7 +122,7 @@ async fn the_list_of_the_skill_holds_from_beginning_to_end() {
 }
 
 #[tokio::test]
-async fn who_carries_out_a_skill_apart_carries_out_nothing_apart() {
+async fn fork_cannot_start_forks() {
     let mut stage = Stage::new();
     stage.skill("ping", "context: fork\nallowed-tools: Read", "Use the skill pong.");
     stage.skill("pong", "context: fork", "Use the skill ping.");
@@ -150,7 +150,7 @@ async fn who_carries_out_a_skill_apart_carries_out_nothing_apart() {
 }
 
 #[tokio::test]
-async fn a_circle_of_skills_ends_at_the_limit_of_its_own_steps() {
+async fn cyclic_skills_end_at_the_step_limit() {
     let mut stage = Stage::new();
     stage.skill("ping", "context: fork", "Use ping.");
     stage.limits.apart_steps = 4;
@@ -158,20 +158,20 @@ async fn a_circle_of_skills_ends_at_the_limit_of_its_own_steps() {
     stage.says([text("It did not work.")]);
     *stage.script.forever.lock().unwrap() = Some(vec![use_skill("ping")]);
     let told = stage.turn().await;
-    assert!(matches!(told.ended, Ended::Answered), "{:?}", told.ended);
+    assert!(matches!(told.ended, TurnEnd::Answered), "{:?}", told.ended);
     assert_eq!(questions_apart(&told).len(), 4);
     assert!(told.answers[0].starts_with("[origin: skill `ping`, failed: step-limit]\n"));
     assert_eq!(result(&told.answers[0])["ended"], "the limit of 4 steps is reached");
 }
 
 #[tokio::test]
-async fn what_is_taken_apart_is_taken_from_the_whole() {
+async fn fork_uses_the_budget_of_the_turn() {
     let mut stage = Stage::new();
     stage.skill("ping", "context: fork", "Use ping.");
     stage.limits.steps = 6;
     *stage.script.forever.lock().unwrap() = Some(vec![use_skill("ping")]);
     let told = stage.turn().await;
-    assert!(matches!(told.ended, Ended::Limit(Limit::Steps(6))), "{:?}", told.ended);
+    assert!(matches!(told.ended, TurnEnd::Limit(Limit::Steps(6))), "{:?}", told.ended);
     assert_eq!(told.asked.len(), 6, "no step more than the turn has");
 
     let mut stage = Stage::new();
@@ -183,11 +183,11 @@ async fn what_is_taken_apart_is_taken_from_the_whole() {
     stage.says([use_skill("dear"), spent]).says([text("never")]);
     let told = stage.turn().await;
     assert!(told.answers[0].contains("failed: token-budget"), "{}", told.answers[0]);
-    assert!(matches!(told.ended, Ended::Limit(Limit::Tokens(100_000))), "{:?}", told.ended);
+    assert!(matches!(told.ended, TurnEnd::Limit(Limit::Tokens(100_000))), "{:?}", told.ended);
 }
 
 #[tokio::test]
-async fn where_nobody_is_trusted_skills_are_told() {
+async fn untrusted_skills_run_inline() {
     let mut stage = Stage::new();
     stage.forks = Forks::Inline;
     stage.skill("report", FORK, "Do.");
@@ -201,7 +201,7 @@ async fn where_nobody_is_trusted_skills_are_told() {
 }
 
 #[tokio::test]
-async fn several_are_carried_out_at_once_and_long_results_are_cut() {
+async fn forks_run_in_parallel_and_long_results_are_cut() {
     let mut stage = Stage::new();
     stage.skill("report", FORK, "Do.");
     stage.limits.apart_bytes = 100;
@@ -220,7 +220,7 @@ async fn several_are_carried_out_at_once_and_long_results_are_cut() {
 }
 
 #[tokio::test]
-async fn a_task_of_its_own_is_passed_on() {
+async fn task_is_passed_to_the_fork() {
     let mut stage = Stage::new();
     stage.skill("report", FORK, "Do.");
     stage.says([call("use_skill", json!({"name": "report", "task": "Only week 7"}))]);
@@ -231,7 +231,7 @@ async fn a_task_of_its_own_is_passed_on() {
 }
 
 #[tokio::test]
-async fn who_carries_out_a_skill_is_not_told_that_another_one_frees_a_tool() {
+async fn fork_refusal_does_not_suggest_other_skills() {
     let mut stage = Stage::new();
     stage.skill("report", FORK, "Do.");
     stage.says([use_skill("report")]);

@@ -29,7 +29,7 @@ async fn catches(place: &Place, command: &str, planted: &[&str]) {
 }
 
 #[tokio::test]
-async fn a_sham_repository_hides_nothing() {
+async fn fake_repository_is_searched() {
     let Some(place) = place() else { return };
     let sham = "mkdir -p sham/objects sham/refs sham/x/.claude && echo x > sham/HEAD && \
         echo evil > sham/x/.claude/settings.json";
@@ -56,7 +56,7 @@ async fn a_sham_repository_hides_nothing() {
 }
 
 #[tokio::test]
-async fn closed_folders_hide_nothing() {
+async fn unreadable_folders_are_moved_aside() {
     let Some(place) = place() else { return };
     for mode in ["000", "111", "400", "300"] {
         let command = format!(
@@ -81,7 +81,7 @@ async fn closed_folders_hide_nothing() {
 }
 
 #[tokio::test]
-async fn no_path_is_too_long_or_too_deep() {
+async fn long_and_deep_paths_are_searched() {
     let Some(place) = place() else { return };
     let long = "n=$(printf 'x%.0s' {1..200}); for i in {1..30}; do mkdir $n && cd $n || exit 9; \
         done; mkdir .claude && echo evil > .claude/settings.json";
@@ -97,7 +97,7 @@ async fn no_path_is_too_long_or_too_deep() {
 }
 
 #[tokio::test]
-async fn links_that_were_there_lead_where_they_led() {
+async fn existing_links_keep_their_targets() {
     let Some(place) = place() else { return };
     // Nothing is there yet.
     symlink("real", place.work(".qwen")).unwrap();
@@ -141,7 +141,7 @@ async fn links_that_were_there_lead_where_they_led() {
 }
 
 #[tokio::test]
-async fn names_for_what_is_put_aside_cannot_be_used_up() {
+async fn planted_files_are_moved_even_if_names_are_taken() {
     let Some(place) = place() else { return };
     let command = "mkdir -p sub/.git && cd sub && touch .git.held && \
         for i in {1..1100}; do echo .git.held-$i; done | xargs touch";
@@ -149,7 +149,7 @@ async fn names_for_what_is_put_aside_cannot_be_used_up() {
 }
 
 #[tokio::test]
-async fn what_git_is_led_to_is_obeyed() {
+async fn paths_of_git_settings_are_protected() {
     let Some(place) = place() else { return };
     for folder in [".git/objects", ".git/refs", "sub/.git", "hooks", "team"] {
         fs::create_dir_all(place.work(folder)).unwrap();
@@ -188,7 +188,7 @@ async fn what_git_is_led_to_is_obeyed() {
 }
 
 #[tokio::test]
-async fn instructions_and_workflows_are_written_by_tools_and_not_by_commands() {
+async fn only_file_tools_write_instructions_and_workflows() {
     let Some(place) = place() else { return };
     let files = ["AGENTS.md", "sub/CLAUDE.md", ".github/workflows/ci.yml"];
     for path in files {
@@ -215,7 +215,7 @@ async fn instructions_and_workflows_are_written_by_tools_and_not_by_commands() {
 }
 
 #[tokio::test]
-async fn what_a_tool_writes_while_a_command_runs_is_not_the_command_s() {
+async fn file_written_by_a_tool_during_a_command_stays() {
     let Some(place) = place() else { return };
     let command = run(&place, "touch begun && while [ ! -e go ]; do sleep 0.02; done");
     let write = async {
@@ -234,7 +234,7 @@ async fn what_a_tool_writes_while_a_command_runs_is_not_the_command_s() {
 }
 
 #[tokio::test]
-async fn links_on_the_way_to_what_git_is_led_to_are_looked_at() {
+async fn links_to_git_setting_paths_are_checked() {
     let Some(place) = place() else { return };
     fs::create_dir_all(place.work(".git")).unwrap();
     let settings =
@@ -254,7 +254,7 @@ async fn links_on_the_way_to_what_git_is_led_to_are_looked_at() {
 }
 
 #[tokio::test]
-async fn a_link_or_another_name_brings_nothing_into_what_is_obeyed() {
+async fn links_and_hard_links_cannot_change_protected_files() {
     let Some(place) = place() else { return };
     let command = "mkdir -p stuff/hooks && echo x > stuff/hooks/h.json && ln -s stuff .github";
     catches(&place, command, &[".github"]).await;
@@ -272,7 +272,7 @@ async fn a_link_or_another_name_brings_nothing_into_what_is_obeyed() {
 }
 
 #[tokio::test]
-async fn a_branch_may_be_called_like_instructions() {
+async fn branch_named_like_instructions_is_allowed() {
     let Some(place) = place() else { return };
     let command = "mkdir -p .git/refs/heads/fix && echo x > .git/refs/heads/fix/AGENTS.md";
     fs::create_dir_all(place.work(".git/refs")).unwrap();
@@ -282,7 +282,7 @@ async fn a_branch_may_be_called_like_instructions() {
 }
 
 #[tokio::test]
-async fn programs_start_others_by_the_shell() {
+async fn programs_can_start_others_through_the_shell() {
     let Some(place) = place() else { return };
     let answer =
         run(&place, "perl -e 'exit(system(\"true && true\") >> 8)' && /bin/sh -c true").await;
@@ -290,7 +290,7 @@ async fn programs_start_others_by_the_shell() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn commands_side_by_side_make_no_repository() {
+async fn parallel_commands_cannot_create_a_repository() {
     let Some(place) = place() else { return };
     let plant = "sleep 0.4; mkdir -p .git/objects .git/refs/heads; \
         echo 'ref: refs/heads/x' > .git/HEAD";

@@ -1,4 +1,4 @@
-//! The tools of the host, with real files and the real sandbox.
+//! Tests the host tools with real files and the real sandbox.
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ use savoir_agent::{
 };
 use savoir_engine::{approval::ApprovalQuestion, run_environment::RunEnvironment};
 use savoir_flow::workflow::HttpPolicy;
-use savoir_sandbox::Support;
+use savoir_sandbox::SandboxSupport;
 use savoir_skill::{allow_list::AllowList, allowed_tools::split};
 use serde_json::{Value, json};
 
@@ -82,7 +82,7 @@ impl Place {
 }
 
 pub(super) fn can_run() -> bool {
-    let held = Support::examine().sandbox.is_held();
+    let held = SandboxSupport::detect().sandbox.is_available();
     if !held {
         eprintln!("SKIPPED: this machine has no sandbox");
     }
@@ -111,7 +111,7 @@ async fn files_are_read_listed_written_and_edited() {
 }
 
 #[tokio::test]
-async fn no_path_leads_out() {
+async fn paths_outside_the_workspace_are_refused() {
     let place = Place::new(Consent::Once);
     symlink("../secret.txt", place.work("link.txt")).unwrap();
     symlink("..", place.work("up")).unwrap();
@@ -148,7 +148,7 @@ async fn no_path_leads_out() {
 }
 
 #[tokio::test]
-async fn what_other_programs_obey_is_not_written() {
+async fn protected_files_are_not_written() {
     let place = Place::with(Consent::Once, Autonomy::InWorkspace);
     // With a head, git would take this for a repository.
     for folder in ["bare/objects", "bare/refs", "almost/objects", "almost/refs"] {
@@ -191,7 +191,7 @@ async fn what_other_programs_obey_is_not_written() {
 }
 
 #[tokio::test]
-async fn large_and_strange_files_are_told_apart() {
+async fn large_and_binary_files_have_distinct_errors() {
     let place = Place::new(Consent::Once);
     fs::write(place.work("big.txt"), vec![b'x'; 10 << 20]).unwrap();
     fs::write(place.work("picture.bin"), [0xff, 0, 0xfe]).unwrap();
@@ -209,7 +209,7 @@ async fn large_and_strange_files_are_told_apart() {
 }
 
 #[tokio::test]
-async fn a_passage_must_be_there_once() {
+async fn edited_passage_must_occur_exactly_once() {
     let place = Place::new(Consent::Once);
     for (old, code) in
         [("four", "passage-not-found"), ("e", "passage-not-found"), ("", "passage-not-found")]
@@ -227,7 +227,7 @@ async fn a_passage_must_be_there_once() {
 }
 
 #[tokio::test]
-async fn a_person_decides_about_what_changes_something() {
+async fn changes_need_consent() {
     let write = |path: &str| json!({"path": path, "content": "x"});
     let place = Place::new(Consent::Declined);
     assert_eq!(place.fails("write_file", write("x")).await, "declined");
@@ -252,7 +252,7 @@ async fn a_person_decides_about_what_changes_something() {
 }
 
 #[tokio::test]
-async fn commands_run_in_the_workspace_and_nowhere_else() {
+async fn commands_cannot_write_outside_the_workspace() {
     if !can_run() {
         return;
     }
@@ -291,7 +291,7 @@ async fn commands_run_in_the_workspace_and_nowhere_else() {
 }
 
 #[tokio::test]
-async fn commands_plant_nothing_that_other_programs_obey() {
+async fn commands_cannot_create_protected_files() {
     if !can_run() {
         return;
     }
@@ -339,7 +339,7 @@ async fn commands_plant_nothing_that_other_programs_obey() {
 }
 
 #[tokio::test]
-async fn what_is_obeyed_already_stays_as_it_is() {
+async fn existing_protected_files_stay_unchanged() {
     if !can_run() {
         return;
     }
@@ -375,7 +375,7 @@ async fn what_is_obeyed_already_stays_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_command_for_which_nobody_waits_plants_nothing_either() {
+async fn cancelled_command_cannot_create_protected_files() {
     if !can_run() {
         return;
     }
@@ -407,7 +407,7 @@ async fn run_with(place: &Place, list: &str, command: &str) -> ToolAnswer {
 }
 
 #[tokio::test]
-async fn a_command_that_may_run_others_is_asked_about_although_work_is_free() {
+async fn ambiguous_command_needs_consent_even_with_autonomy() {
     if !can_run() {
         return;
     }
@@ -448,7 +448,7 @@ impl Asker for Slow {
 }
 
 #[tokio::test]
-async fn a_list_that_comes_while_somebody_thinks_holds() {
+async fn list_loaded_during_a_question_applies() {
     let Place { dir, .. } = Place::new(Consent::Once);
     let work = dir.path().join("work");
     let allowed_tools = Arc::<AllowedTools>::default();
@@ -475,7 +475,7 @@ async fn a_list_that_comes_while_somebody_thinks_holds() {
 }
 
 #[tokio::test]
-async fn commands_end_by_their_limits_or_when_nobody_waits() {
+async fn commands_end_at_limits_or_when_cancelled() {
     if !can_run() {
         return;
     }
@@ -522,7 +522,7 @@ async fn git_works_in_the_repository_of_the_workspace() {
 }
 
 #[tokio::test]
-async fn only_public_servers_are_asked() {
+async fn only_public_servers_are_fetched() {
     let place = Place::new(Consent::Once);
     for url in [
         "http://127.0.0.1:1/",
@@ -541,7 +541,7 @@ async fn only_public_servers_are_asked() {
 }
 
 #[tokio::test]
-async fn pages_are_read_and_redirects_are_told() {
+async fn pages_are_read_and_redirects_are_returned() {
     use std::io::{Read as _, Write as _};
 
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -590,7 +590,7 @@ async fn pages_are_read_and_redirects_are_told() {
 }
 
 #[test]
-fn a_whole_home_or_machine_is_no_workspace() {
+fn home_and_root_are_refused_as_workspace() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("home/me");
     fs::create_dir_all(&home).unwrap();

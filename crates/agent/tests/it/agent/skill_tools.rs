@@ -1,5 +1,5 @@
-//! Tools that skills bring, through whole turns: offered once their skill is in use, decided about like
-//! any other run, run in the real sandbox, and written down.
+//! Tests the tools of skills in whole turns: they are offered once their skill is in use, need
+//! approval like any other run, run in the real sandbox, and are recorded.
 
 use std::{
     fs,
@@ -17,11 +17,11 @@ use savoir_engine::{
     Home, RunError,
     approval::{ApprovalQuestion, Trust},
     loaded_skill::LoadedSkill,
-    record::Records,
+    record::RunRecords,
     run_environment::RunEnvironment,
 };
 use savoir_package::trust::TrustStore;
-use savoir_sandbox::Support;
+use savoir_sandbox::SandboxSupport;
 use savoir_skill::{Folder, Source, read};
 use serde_json::{Value, json};
 
@@ -95,7 +95,7 @@ impl Bringing {
     }
 
     fn records(&self) -> Vec<Value> {
-        let listing = Records::new(&self.home).list(100).expect("records");
+        let listing = RunRecords::new(&self.home).list(100).expect("records");
         listing.records.iter().map(|one| serde_json::to_value(one).expect("JSON")).collect()
     }
 
@@ -110,7 +110,7 @@ impl Bringing {
 }
 
 fn can_run() -> bool {
-    let held = Support::examine().sandbox.is_held();
+    let held = SandboxSupport::detect().sandbox.is_available();
     if !held {
         eprintln!("SKIPPED: this machine has no sandbox");
     }
@@ -127,7 +127,7 @@ fn envelope(answer: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_tool_is_offered_once_its_skill_is_in_use_and_runs_after_a_yes() {
+async fn tool_is_offered_after_use_skill_and_runs_after_consent() {
     if !can_run() {
         return;
     }
@@ -147,7 +147,7 @@ async fn a_tool_is_offered_once_its_skill_is_in_use_and_runs_after_a_yes() {
 }
 
 #[tokio::test]
-async fn a_lasting_yes_holds_until_the_skill_changes() {
+async fn lasting_consent_ends_when_the_skill_changes() {
     if !can_run() {
         return;
     }
@@ -161,7 +161,7 @@ async fn a_lasting_yes_holds_until_the_skill_changes() {
 }
 
 #[tokio::test]
-async fn without_a_yes_nothing_runs_and_the_model_is_told() {
+async fn without_consent_nothing_runs_and_the_model_gets_an_error() {
     for (consent, code, hint) in [
         (Consent::Declined, "declined", "ask the person what they want instead"),
         (Consent::Unanswered, "declined", "savoir approve "),
@@ -180,7 +180,7 @@ async fn without_a_yes_nothing_runs_and_the_model_is_told() {
 }
 
 #[tokio::test]
-async fn a_list_counts_before_anybody_is_asked() {
+async fn allow_list_is_checked_before_the_question() {
     let mut bringing = Bringing::new(Consent::Once, "Global");
     bringing.stage.skill("reader", "allowed-tools: Read", "Read.");
     bringing.stage.says([use_skill("greeter")]).says([use_skill("reader")]);
@@ -191,7 +191,7 @@ async fn a_list_counts_before_anybody_is_asked() {
 }
 
 #[tokio::test]
-async fn what_a_skill_brings_cannot_be_called_in_the_same_answer() {
+async fn new_tools_cannot_be_called_in_the_same_reply() {
     let mut bringing = Bringing::new(Consent::Once, "Global");
     bringing.stage.says([use_skill("greeter"), call("greeter__hello", json!({}))]);
     let told = bringing.stage.turn().await;
@@ -200,7 +200,7 @@ async fn what_a_skill_brings_cannot_be_called_in_the_same_answer() {
 }
 
 #[tokio::test]
-async fn a_mode_filters_what_skills_bring() {
+async fn mode_filters_the_tools_of_skills() {
     for (mode, offered) in [("Global", false), ("Meeting", false), ("Dev", true)] {
         let mut bringing = Bringing::new(Consent::Nobody, mode);
         bringing.stage.says([use_skill("developer"), use_skill("greeter")]);
@@ -218,7 +218,7 @@ async fn a_mode_filters_what_skills_bring() {
 }
 
 #[tokio::test]
-async fn arguments_that_a_tool_does_not_take_are_told() {
+async fn invalid_arguments_are_reported() {
     let mut bringing = Bringing::new(Consent::Once, "Global");
     bringing.stage.says([use_skill("greeter")]);
     bringing.stage.says([call("greeter__hello", json!({"whom": "you"}))]);
@@ -244,7 +244,7 @@ fn beater(stage: &mut Stage) {
 }
 
 #[tokio::test]
-async fn what_nobody_waits_for_ends_and_is_alone_until_then() {
+async fn cancelled_atomic_run_blocks_others_until_it_ends() {
     if !can_run() {
         return;
     }
@@ -268,7 +268,7 @@ async fn what_nobody_waits_for_ends_and_is_alone_until_then() {
 }
 
 #[tokio::test]
-async fn what_is_carried_out_apart_brings_nothing_to_the_parent() {
+async fn tools_of_a_fork_are_not_offered_to_its_caller() {
     if !can_run() {
         return;
     }

@@ -1,5 +1,5 @@
-//! A stage for turns: real skills in real folders, tools that write down what they were asked to do,
-//! and a model that says what its script says.
+//! Sets up turns for tests: real skills in real folders, tools that record their calls, and a model
+//! that follows a script.
 
 use std::{
     collections::VecDeque,
@@ -19,7 +19,7 @@ use savoir_agent::{
     library::Folders,
     skill_tools::SkillTools,
     toolset::{Origin, ToolAnswer, ToolSpec, Toolset},
-    turn::{Agent, Conversation, Ended, Forks, TurnLimits},
+    turn::{Agent, Conversation, Forks, TurnEnd, TurnLimits},
 };
 use savoir_flow::{
     event::{Emitter, Event, Thought},
@@ -154,7 +154,7 @@ pub(super) struct Stage {
 
 /// What came of a turn.
 pub(super) struct Told {
-    pub(super) ended: Ended,
+    pub(super) ended: TurnEnd,
     pub(super) events: Vec<Event>,
     /// What ran, in order.
     pub(super) ran: Vec<(String, Value)>,

@@ -1,9 +1,9 @@
-//! What a turn does, and what ends it.
+//! Tests what a turn does and what ends it.
 
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use savoir_agent::turn::{Conversation, Ended, Limit};
+use savoir_agent::turn::{Conversation, Limit, TurnEnd};
 use savoir_flow::event::{Emitter, Event};
 use savoir_model::{Chunk, Message, ToolCall, Usage};
 use serde_json::json;
@@ -15,11 +15,11 @@ fn text(words: &str) -> Chunk {
 }
 
 #[tokio::test]
-async fn an_answer_is_told_piece_by_piece() {
+async fn answer_is_streamed() {
     let mut stage = Stage::new();
     stage.says([text("Hel"), text("lo.")]);
     let told = stage.hear("Hi").await;
-    assert!(matches!(told.ended, Ended::Answered));
+    assert!(matches!(told.ended, TurnEnd::Answered));
     let names: Vec<_> = told.events.iter().map(Event::name).collect();
     assert_eq!(names, ["token", "token", "done"]);
     assert_eq!(stage.conversation.messages().len(), 2);
@@ -30,7 +30,7 @@ async fn an_answer_is_told_piece_by_piece() {
 }
 
 #[tokio::test]
-async fn calls_are_carried_out_and_the_model_reads_the_answers() {
+async fn calls_run_and_the_model_gets_the_answers() {
     let mut stage = Stage::new();
     stage.answers("read_file", "the text");
     stage.says([text("Let me look."), call("read_file", json!({"path": "a"}))]);
@@ -46,7 +46,7 @@ async fn calls_are_carried_out_and_the_model_reads_the_answers() {
 }
 
 #[tokio::test]
-async fn calls_of_one_answer_run_at_once_and_are_answered_in_their_order() {
+async fn calls_of_one_reply_run_in_parallel_and_are_answered_in_order() {
     let mut stage = Stage::with_tools(&["slow"]);
     let waits = [120, 10, 60];
     stage.says(waits.map(|wait| call("slow", json!({"wait": wait}))));
@@ -57,7 +57,7 @@ async fn calls_of_one_answer_run_at_once_and_are_answered_in_their_order() {
 }
 
 #[tokio::test]
-async fn no_more_run_at_once_than_may() {
+async fn parallel_calls_are_limited() {
     let mut stage = Stage::with_tools(&["slow"]);
     stage.limits.parallel = 2;
     stage.says([(); 4].map(|()| call("slow", json!({"wait": 20}))));
@@ -71,7 +71,7 @@ async fn no_more_run_at_once_than_may() {
 }
 
 #[tokio::test]
-async fn what_must_run_alone_runs_alone() {
+async fn atomic_calls_run_alone() {
     let mut stage = Stage::with_tools(&["slow", "alone"]);
     stage.says(["slow", "slow", "alone", "slow"].map(|name| call(name, json!({"wait": 10}))));
     let told = stage.turn().await;
@@ -82,13 +82,13 @@ async fn what_must_run_alone_runs_alone() {
 }
 
 #[tokio::test]
-async fn tools_that_break_hang_or_babble_are_answered_for() {
+async fn failing_hanging_and_verbose_tools_are_answered() {
     let mut stage = Stage::with_tools(&["panics", "hangs", "huge", "read_file"]);
     stage.limits.call = Duration::from_millis(50);
     stage.limits.answer_bytes = 1001;
     stage.says(["panics", "hangs", "huge", "read_file"].map(|name| call(name, json!({}))));
     let told = stage.turn().await;
-    assert!(matches!(told.ended, Ended::Answered));
+    assert!(matches!(told.ended, TurnEnd::Answered));
     assert!(told.answers[0].contains("failed: tool-broken"), "{}", told.answers[0]);
     assert!(told.answers[1].contains("failed: tool-timeout"), "{}", told.answers[1]);
     let cut = &told.answers[2];
@@ -97,7 +97,7 @@ async fn tools_that_break_hang_or_babble_are_answered_for() {
 }
 
 #[tokio::test]
-async fn calls_that_make_no_sense_are_answered() {
+async fn invalid_calls_are_answered() {
     let mut stage = Stage::new();
     let same = |name: &str| {
         let (id, name, arguments) = ("x".to_owned(), name.to_owned(), json!({"path": "a"}));
@@ -122,7 +122,7 @@ async fn calls_that_make_no_sense_are_answered() {
 }
 
 #[tokio::test]
-async fn hundreds_of_calls_at_once_are_not_carried_out() {
+async fn too_many_calls_are_refused() {
     let mut stage = Stage::new();
     stage.says((0..100).map(|_| call("list_dir", json!({"path": "."}))));
     let told = stage.turn().await;
@@ -131,12 +131,12 @@ async fn hundreds_of_calls_at_once_are_not_carried_out() {
 }
 
 #[tokio::test]
-async fn a_model_that_never_stops_is_stopped() {
+async fn endless_turn_ends_at_the_step_limit() {
     let mut stage = Stage::new();
     stage.limits.steps = 5;
     *stage.script.forever.lock().unwrap() = Some(vec![call("list_dir", json!({"path": "."}))]);
     let told = stage.turn().await;
-    assert!(matches!(told.ended, Ended::Limit(Limit::Steps(5))), "{:?}", told.ended);
+    assert!(matches!(told.ended, TurnEnd::Limit(Limit::Steps(5))), "{:?}", told.ended);
     assert_eq!((told.asked.len(), told.ran.len()), (5, 5));
     assert_eq!(
         told.last_event(),
@@ -146,62 +146,62 @@ async fn a_model_that_never_stops_is_stopped() {
     // The conversation goes on, with steps of its own.
     *stage.script.forever.lock().unwrap() = None;
     let told = stage.hear("Go on").await;
-    assert!(matches!(told.ended, Ended::Answered));
+    assert!(matches!(told.ended, TurnEnd::Answered));
     let said = told.asked[0].messages.iter().rev().nth(1).unwrap();
     let note = "(Stopped: the limit of 5 steps is reached.)".to_owned();
     assert_eq!(*said, Message::Assistant { text: note, tool_calls: Vec::new() });
 }
 
 #[tokio::test]
-async fn a_provider_that_tells_of_endless_tokens_uses_the_budget_up() {
+async fn huge_reported_usage_uses_up_the_budget() {
     let mut stage = Stage::new();
     stage.answers("read_file", "the text");
     let endless = || Chunk::Usage(Usage { input: u64::MAX, output: u64::MAX });
     stage.says([call("read_file", json!({"path": "a"})), endless(), endless()]);
     stage.says([call("read_file", json!({"path": "a"})), endless()]);
     let told = stage.turn().await;
-    assert!(matches!(told.ended, Ended::Limit(Limit::Tokens(_))), "{:?}", told.ended);
+    assert!(matches!(told.ended, TurnEnd::Limit(Limit::Tokens(_))), "{:?}", told.ended);
     assert_eq!(told.asked.len(), 1);
 }
 
 #[tokio::test]
-async fn tokens_are_counted_as_the_provider_tells_or_by_estimate() {
+async fn tokens_are_counted_as_reported_or_estimated() {
     let spent = |input| Chunk::Usage(Usage { input, output: 10 });
     let list = || call("list_dir", json!({"path": "."}));
     let mut stage = Stage::new();
     stage.limits.tokens = 50_000;
     stage.says([list(), spent(20_000)]).says([list(), spent(40_000)]).says([text("never")]);
     let told = stage.turn().await;
-    assert!(matches!(told.ended, Ended::Limit(Limit::Tokens(50_000))), "{:?}", told.ended);
+    assert!(matches!(told.ended, TurnEnd::Limit(Limit::Tokens(50_000))), "{:?}", told.ended);
     assert_eq!((told.asked.len(), told.ran.len()), (2, 2));
 
     let mut stage = Stage::new();
     stage.limits.tokens = 3_000;
     stage.says((0..1000).map(|_| text("one two three four ")));
     let told = stage.turn().await;
-    assert!(matches!(told.ended, Ended::Limit(Limit::Tokens(3_000))), "{:?}", told.ended);
+    assert!(matches!(told.ended, TurnEnd::Limit(Limit::Tokens(3_000))), "{:?}", told.ended);
     assert!(told.events.len() < 800, "it was cut off: {}", told.events.len());
 
     let mut stage = Stage::new();
     stage.limits.tokens = 10;
     let told = stage.turn().await;
     assert_eq!(told.asked.len(), 0, "what does not fit is not sent");
-    assert!(matches!(told.ended, Ended::Limit(Limit::Tokens(10))));
+    assert!(matches!(told.ended, TurnEnd::Limit(Limit::Tokens(10))));
 }
 
 #[tokio::test]
-async fn time_ends_a_turn_in_the_middle_of_a_call() {
+async fn time_limit_ends_a_turn_during_a_call() {
     let mut stage = Stage::with_tools(&["hangs", "list_dir"]);
     stage.limits.time = Duration::from_millis(100);
     stage.says([call("list_dir", json!({})), call("hangs", json!({}))]);
     let told = stage.turn().await;
-    assert!(matches!(told.ended, Ended::Limit(Limit::Time(_))), "{:?}", told.ended);
+    assert!(matches!(told.ended, TurnEnd::Limit(Limit::Time(_))), "{:?}", told.ended);
     assert_eq!(told.answers[0], "[origin: tool `list_dir`]\nok");
     assert!(told.answers[1].contains("failed: stopped"), "{}", told.answers[1]);
 }
 
 #[tokio::test]
-async fn a_turn_that_is_dropped_leaves_a_conversation_that_goes_on() {
+async fn conversation_continues_after_a_dropped_turn() {
     let mut stage = Stage::with_tools(&["hangs", "list_dir"]);
     stage.says([call("list_dir", json!({})), call("hangs", json!({}))]);
     let (agent, mut conversation) = (stage.agent(), Conversation::default());
@@ -223,23 +223,23 @@ async fn a_turn_that_is_dropped_leaves_a_conversation_that_goes_on() {
     drop(turn);
     well_formed(conversation.messages());
     stage.conversation = conversation;
-    assert!(matches!(stage.turn().await.ended, Ended::Answered));
+    assert!(matches!(stage.turn().await.ended, TurnEnd::Answered));
 }
 
 #[tokio::test]
-async fn a_model_that_fails_is_told_in_short() {
+async fn model_failure_has_a_short_message() {
     let stage = Stage::new();
     let mut agent = stage.agent();
     agent.services.models = std::sync::Arc::default();
     let (mut conversation, (out, mut events)) = (Conversation::default(), Emitter::channel());
     let ended = agent.answer(&mut conversation, "Hi", &out).await.unwrap();
-    assert!(matches!(ended, Ended::Failed(_)));
+    assert!(matches!(ended, TurnEnd::Failed(_)));
     let error = events.recv().await.unwrap();
     assert_eq!(error.data(), json!({"message": "no language model is configured"}));
 }
 
 #[tokio::test]
-async fn a_new_turn_begins_free() {
+async fn new_turn_has_no_allow_list() {
     let mut stage = Stage::new();
     stage.skill("reader", "allowed-tools: Read", "Read.");
     stage.says([use_skill("reader")]).says([command("ls")]);
@@ -253,7 +253,7 @@ async fn a_new_turn_begins_free() {
 }
 
 #[tokio::test]
-async fn the_model_is_told_of_skills_and_whose_words_are_whose() {
+async fn system_prompt_lists_skills_and_explains_origins() {
     let mut stage = Stage::new();
     stage.skill("reader", "allowed-tools: Read", "Read it.");
     stage.says([use_skill("reader")]);
@@ -265,7 +265,7 @@ async fn the_model_is_told_of_skills_and_whose_words_are_whose() {
 }
 
 #[tokio::test]
-async fn long_conversations_lose_old_turns_and_old_answers_first() {
+async fn long_conversations_drop_old_turns_and_answers_first() {
     let mut stage = Stage::new();
     stage.limits.context = 3_000;
     stage.answers("read_file", &"word ".repeat(1_500));

@@ -66,7 +66,7 @@ fn table() {
 }
 
 #[test]
-fn what_a_person_adds_needs_an_answer_whatever_the_signature() {
+fn added_permissions_always_need_approval() {
     let extra = ExtraGrants { hosts: vec!["example.com".to_owned()], ..ExtraGrants::default() };
     let permissions = permissions(&["network:read:example.org"]);
     for (trust, tier) in [
@@ -85,7 +85,7 @@ fn what_a_person_adds_needs_an_answer_whatever_the_signature() {
 }
 
 #[test]
-fn reasons_say_what_changed() {
+fn reasons_list_the_changes() {
     let then = kept(&request());
     let after = |change: fn(&mut Request)| {
         let mut now = request();
@@ -120,15 +120,18 @@ fn reasons_say_what_changed() {
         ["the answer that was kept is for another place: /home/me/skills/git-helper"]
     );
     // The grave ones first, and not a flood.
-    let flood = after(|r| {
+    let warn_about_many_permissions = after(|r| {
         r.digest = "00".repeat(32);
         r.permissions =
             (0..500).map(|n| format!("network:read:h{n}.example").parse().unwrap()).collect();
     });
-    assert_eq!(flood.len(), 10, "{flood:?}");
-    assert_eq!(flood[0], "SKILL.md or a file of the skill changed");
-    assert!(flood[1].starts_with("new permission"), "{flood:?}");
-    assert_eq!(flood[7], "and 494 more new permissions, all of them below");
+    assert_eq!(warn_about_many_permissions.len(), 10, "{warn_about_many_permissions:?}");
+    assert_eq!(warn_about_many_permissions[0], "SKILL.md or a file of the skill changed");
+    assert!(
+        warn_about_many_permissions[1].starts_with("new permission"),
+        "{warn_about_many_permissions:?}"
+    );
+    assert_eq!(warn_about_many_permissions[7], "and 494 more new permissions, all of them below");
     // What matters is named, however much stands before it.
     let hidden = after(|r| {
         r.permissions =
@@ -143,7 +146,7 @@ fn reasons_say_what_changed() {
 }
 
 #[test]
-fn the_files_that_changed_are_named() {
+fn changed_files_are_listed() {
     let with = |files: &[(&str, &str)], digest: &str| Request {
         files: files.iter().map(|(path, hash)| ((*path).into(), (*hash).into())).collect(),
         digest: digest.repeat(32),
@@ -158,7 +161,7 @@ fn the_files_that_changed_are_named() {
 }
 
 #[test]
-fn reasons_are_harmless() {
+fn control_characters_in_reasons_are_escaped() {
     let mut now = request();
     now.permissions.push(Permission {
         domain: Domain::Database,
@@ -171,7 +174,7 @@ fn reasons_are_harmless() {
 }
 
 #[test]
-fn what_nothing_can_hold_is_refused() {
+fn unenforceable_permissions_are_refused() {
     let with = |entries: &[&str]| Request { permissions: permissions(entries), ..request() };
     for bad in [
         with(&["filesystem:read:../x"]),
@@ -222,7 +225,7 @@ fn what_nothing_can_hold_is_refused() {
 
 #[cfg(unix)]
 #[test]
-fn a_path_that_cannot_be_kept_is_refused() {
+fn non_utf8_path_is_refused() {
     use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
 
     let odd = |byte: u8| Request { path: OsStr::from_bytes(&[b'/', byte]).into(), ..request() };

@@ -3,7 +3,7 @@ use super::*;
 type Change = fn(&mut Request);
 
 #[test]
-fn every_ingredient_changes_it() {
+fn every_input_changes_the_fingerprint() {
     let changes: [(&str, Change); 15] = [
         ("path", |r| r.path = "/home/me/skills/git-helper2".into()),
         ("digest", |r| r.digest = "ce".repeat(32)),
@@ -32,7 +32,7 @@ fn every_ingredient_changes_it() {
 }
 
 #[test]
-fn order_repetition_and_the_call_do_not() {
+fn order_duplicates_and_call_do_not_change_the_fingerprint() {
     let same: [(&str, Change); 5] = [
         ("order", |r| r.permissions.reverse()),
         ("repetition", |r| r.permissions.push(r.permissions[0].clone())),
@@ -68,10 +68,10 @@ fn a_short_form_has_at_least_twelve_digits() {
     let all = fingerprint.as_str();
     assert_eq!((all.len(), fingerprint.short().len()), (64, 12));
     for length in 0..=64 {
-        assert_eq!(agrees(&fingerprint, &all[..length]), length >= 32, "{length}");
+        assert_eq!(matches_confirmation(&fingerprint, &all[..length]), length >= 32, "{length}");
     }
-    assert!(agrees(&fingerprint, &all[..40].to_uppercase()));
-    assert!(!agrees(&fingerprint, &format!("{all}0")));
-    assert!(!agrees(&fingerprint, &all[1..40]));
-    assert!(!agrees(&fingerprint, "ééééééééé"));
+    assert!(matches_confirmation(&fingerprint, &all[..40].to_uppercase()));
+    assert!(!matches_confirmation(&fingerprint, &format!("{all}0")));
+    assert!(!matches_confirmation(&fingerprint, &all[1..40]));
+    assert!(!matches_confirmation(&fingerprint, "ééééééééé"));
 }

@@ -1,4 +1,4 @@
-//! The table of permissions and tiers.
+//! Tests which permissions each tier allows.
 
 use super::*;
 
@@ -45,13 +45,13 @@ fn every_row_of_every_tier() {
             let one = permissions(&[permission]);
             let none = Vec::new;
             // Granted is granted, whether the skill declares it or its dialect implies it.
-            for (declared, unasked, implied) in [
+            for (declared, implicit_permissions, implied_programs) in [
                 (one.clone(), none(), none()),
                 (none(), one.clone(), none()),
                 (none(), none(), one.clone()),
             ] {
                 let request = Request { permissions: declared, tier, ..request() };
-                let request = Request { unasked, implied, ..request };
+                let request = Request { implicit_permissions, implied_programs, ..request };
                 assert_eq!(outcome(&request), expected, "{tier} {permission}");
             }
         }
@@ -59,7 +59,7 @@ fn every_row_of_every_tier() {
 }
 
 #[test]
-fn one_right_that_is_asked_about_is_enough() {
+fn one_permission_with_a_question_is_enough() {
     let entries =
         ["network:read:example.com", "filesystem:write:./out/**", "network:write:example.com"];
     let request = Request { permissions: permissions(&entries), ..request() };
@@ -76,7 +76,7 @@ fn one_right_that_is_asked_about_is_enough() {
 }
 
 #[test]
-fn a_run_without_a_question_says_who_vouches() {
+fn run_without_a_question_names_the_signer() {
     let signed = Some("by Ada (amd), key 21fe".to_owned());
     let request = Request { tier: Tier::Verified, signed, ..request() };
     let reason = "its tier is verified, signed by Ada (amd), key 21fe".to_owned();
@@ -90,7 +90,7 @@ fn a_run_without_a_question_says_who_vouches() {
 }
 
 #[test]
-fn what_no_signature_covers_is_told() {
+fn unsigned_files_are_reported() {
     let uncovered = vec!["node_modules/x/index.js".to_owned(), "__pycache__/y.pyc".to_owned()];
     let request = Request { signed: Some("by Ada".to_owned()), uncovered, ..request() };
     assert_eq!(
@@ -100,7 +100,7 @@ fn what_no_signature_covers_is_told() {
             "it has not been approved yet"
         ]
     );
-    let page = plain(&words(&request), 80);
+    let page = to_plain_text(&question_lines(&request), 80);
     assert!(page.contains("\nsigned       by Ada\n"), "{page}");
     assert!(page.contains("\nnot signed   node_modules/x/index.js\n"), "{page}");
     assert!(page.contains("\n             __pycache__/y.pyc\n"), "{page}");

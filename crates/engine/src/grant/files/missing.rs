@@ -17,7 +17,7 @@ use crate::{
 const MAX_BESIDE: usize = 1000;
 
 /// Lets a run create a path that does not exist.
-pub(super) fn open_folder(
+pub(super) fn grant_parent_folder(
     path: &Path,
     grants: &Grants<'_>,
     paths: &mut Vec<PathGrant>,
@@ -66,11 +66,11 @@ fn is_kept(folder: &Path, grants: &Grants<'_>, paths: &[PathGrant]) -> bool {
         |grant: &&PathGrant| grant.access == Access::Write && folder.starts_with(&grant.path);
     let root = paths.iter().filter(is_around).max_by_key(|grant| grant.path.components().count());
     let care = |root: &PathGrant| ProtectedPaths::of(grants.run_env).strictest(folder, &root.path);
-    root.and_then(care) == Some(WritePolicy::Kept)
+    root.and_then(care) == Some(WritePolicy::ReadOnly)
 }
 
 /// Whether a run may create a missing path.
-pub(super) fn can_be_made(path: &Path, grants: &Grants<'_>) -> bool {
+pub(super) fn can_be_created(path: &Path, grants: &Grants<'_>) -> bool {
     let folder = path.ancestors().skip(1).find(|above| above.is_dir());
     folder.is_some_and(|folder| is_in_project(folder, grants))
 }

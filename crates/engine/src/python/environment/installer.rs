@@ -12,7 +12,7 @@ use std::{
 
 use rustix::process::Pid;
 
-use super::{Builds, EnvironmentError, Wanted, at, interpreter};
+use super::{Builds, EnvironmentError, EnvironmentSpec, interpreter, io_error_at};
 use crate::{cancel::Cancel, python::requirement::Requirement};
 
 /// The program that installs packages.
@@ -35,7 +35,7 @@ impl Installer {
 
 /// Names of variables that an installer gets. Settings that choose the target folder, such as
 /// `PIP_TARGET`, are left out on purpose.
-const KEPT: &[&str] = &[
+const PASSED_VARIABLES: &[&str] = &[
     "PATH",
     "HOME",
     "TMPDIR",
@@ -111,13 +111,13 @@ pub fn variables(own: impl IntoIterator<Item = (OsString, OsString)>) -> Vec<(Os
         // The names and passwords of the user's own indexes: `UV_INDEX_<NAME>_PASSWORD`.
         let credential = name.starts_with("UV_INDEX_")
             && (name.ends_with("_USERNAME") || name.ends_with("_PASSWORD"));
-        KEPT.contains(&name) || credential
+        PASSED_VARIABLES.contains(&name) || credential
     };
     own.into_iter().filter(|(name, _)| is_kept(name)).collect()
 }
 
 /// Lines of output that an error shows.
-const TAIL: usize = 12;
+const MAX_TAIL_LINES: usize = 12;
 
 /// Longest line of output that is read at once.
 const MAX_LINE_BYTES: u64 = 4096;
@@ -127,32 +127,32 @@ const MAX_LINE_BYTES: u64 = 4096;
 pub(super) fn install(
     cancel: &Cancel,
     root: &Path,
-    wanted: &Wanted<'_>,
+    spec: &EnvironmentSpec<'_>,
     pins: Option<&Path>,
     progress: &mut dyn FnMut(&str),
 ) -> Result<(), EnvironmentError> {
     // The installer's working directory: empty, so that no name in a requirement is a file there,
     // and outside of any project whose settings it could read.
     let folder = root.with_extension("work");
-    fs::create_dir_all(&folder).map_err(at(&folder))?;
+    fs::create_dir_all(&folder).map_err(io_error_at(&folder))?;
     let run = |tool, what, command: &mut Command, progress: &mut dyn FnMut(&str)| {
-        command.current_dir(&folder).env_clear().envs(wanted.variables.iter().cloned());
+        command.current_dir(&folder).env_clear().envs(spec.variables.iter().cloned());
         command.env("NO_COLOR", "1").env("PYTHONUNBUFFERED", "1").env("PYTHONUTF8", "1");
-        run(cancel, (tool, what), command, wanted.builds, progress)
+        run(cancel, (tool, what), command, spec.builds, progress)
     };
-    let requirements = || wanted.requirements.iter().map(Requirement::as_str);
-    let installed = match &wanted.installer {
+    let requirements = || spec.requirements.iter().map(Requirement::as_str);
+    let installed = match &spec.installer {
         Installer::Uv(uv) => {
             let mut venv = Command::new(uv);
             venv.args(["venv", "--no-project", "--no-progress", "--python"]);
-            venv.arg(wanted.python).arg(root);
+            venv.arg(spec.python).arg(root);
             let made = run("uv", "make an environment", &mut venv, progress);
             let mut pip = Command::new(uv);
             // Copies files: a hard link into uv's cache would let a change here reach every
             // project.
             pip.args(["pip", "install", "--no-progress", "--link-mode", "copy", "--python"]);
             pip.arg(interpreter(root));
-            if wanted.builds == Builds::Refused {
+            if spec.builds == Builds::Refused {
                 pip.arg("--no-build");
             }
             // Without `--compile-bytecode`: uv would compile with the new interpreter, which runs
@@ -161,20 +161,20 @@ pub(super) fn install(
                 pip.arg("--constraint").arg(pins);
             }
             pip.arg("--").args(requirements());
-            made.and_then(|()| match wanted.requirements {
+            made.and_then(|()| match spec.requirements {
                 [] => Ok(()),
                 _ => run("uv", "install the packages", &mut pip, progress),
             })
         }
         Installer::Pip => {
-            let mut venv = Command::new(wanted.python);
+            let mut venv = Command::new(spec.python);
             venv.args(["-I", "-m", "venv"]);
             let mut pip;
-            if can_install_elsewhere(wanted, &folder) {
+            if can_install_elsewhere(spec, &folder) {
                 // Ten times faster, and the environment contains no installer that a tool could
                 // call.
                 venv.arg("--without-pip");
-                pip = Command::new(wanted.python);
+                pip = Command::new(spec.python);
                 pip.args(["-I", "-m", "pip", "--python"]).arg(interpreter(root));
             } else {
                 pip = Command::new(interpreter(root));
@@ -184,14 +184,14 @@ pub(super) fn install(
             let made = run("venv", "make an environment", &mut venv, progress);
             pip.args(["install", "--no-input", "--progress-bar", "off", "--no-color"]);
             pip.args(["--disable-pip-version-check", "--no-warn-script-location"]);
-            if wanted.builds == Builds::Refused {
+            if spec.builds == Builds::Refused {
                 pip.args(["--only-binary", ":all:"]);
             }
             if let Some(pins) = pins {
                 pip.arg("--constraint").arg(pins);
             }
             pip.arg("--").args(requirements());
-            made.and_then(|()| match wanted.requirements {
+            made.and_then(|()| match spec.requirements {
                 [] => Ok(()),
                 _ => run("pip", "install the packages", &mut pip, progress),
             })
@@ -203,10 +203,10 @@ pub(super) fn install(
 }
 
 /// Whether the interpreter's own pip can install into another environment, as pip can since 22.3.
-fn can_install_elsewhere(wanted: &Wanted<'_>, folder: &Path) -> bool {
-    let mut pip = Command::new(wanted.python);
+fn can_install_elsewhere(spec: &EnvironmentSpec<'_>, folder: &Path) -> bool {
+    let mut pip = Command::new(spec.python);
     pip.args(["-I", "-m", "pip", "--version"]).stdin(Stdio::null()).stderr(Stdio::null());
-    pip.current_dir(folder).env_clear().envs(wanted.variables.iter().cloned());
+    pip.current_dir(folder).env_clear().envs(spec.variables.iter().cloned());
     // `pip 24.0 from …`
     let output = pip.output().map(|output| output.stdout).unwrap_or_default();
     let said = String::from_utf8_lossy(&output).into_owned();
@@ -236,7 +236,7 @@ pub(crate) fn run(
         }
         let mut child = command.spawn()?;
         if cancel.is_guarded() {
-            cancel.hold_group(Pid::from_child(&child));
+            cancel.set_process_group(Pid::from_child(&child));
         }
         // The copies of the pipe's write end in this process must be closed, or reading never ends.
         command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -251,15 +251,15 @@ pub(crate) fn run(
             if !text.is_empty() {
                 progress(&text);
                 tail.push_back(text);
-                if tail.len() > TAIL {
+                if tail.len() > MAX_TAIL_LINES {
                     tail.pop_front();
                 }
             }
         }
-        cancel.release();
+        cancel.clear_process();
         Ok(child.wait()?.success())
     };
-    if watched().map_err(at(&program))? {
+    if watched().map_err(io_error_at(&program))? {
         return Ok(());
     }
     let tail: Vec<String> = tail.into();

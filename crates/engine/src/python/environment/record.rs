@@ -1,4 +1,4 @@
-//! What was installed into an environment, and whether it still is.
+//! Records what was installed into an environment, and verifies it before each use.
 
 use std::{
     fs, io,
@@ -9,14 +9,14 @@ use std::{
 use savoir_skill::digest::sha256_hex;
 use serde::{Deserialize, Serialize};
 
-use super::{EnvironmentError, Wanted, at, interpreter};
+use super::{EnvironmentError, EnvironmentSpec, interpreter, io_error_at};
 use crate::{
     packages::snapshot,
     python::requirement::{Requirement, pin},
 };
 
 /// Name of the record in the environment.
-const FILE: &str = "savoir-environment.json";
+const RECORD_FILE: &str = "savoir-environment.json";
 
 /// Largest record of an environment, and the most that is read of the `RECORD` of a package; the
 /// longest one in use lists some thirty thousand files.
@@ -26,16 +26,16 @@ const MAX_RECORD_BYTES: u64 = 16 * 1024 * 1024;
 /// description can follow.
 const MAX_HEADER_BYTES: u64 = 256 * 1024;
 
-/// What an environment was made of.
+/// The content of an environment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
+pub struct EnvironmentRecord {
     /// Version of Python.
     pub python: String,
-    /// What was asked for.
+    /// The requested requirements.
     pub requirements: Vec<String>,
     /// `uv` or `pip`.
     pub tool: String,
-    /// What was installed, by name.
+    /// The installed packages, sorted by name.
     pub packages: Vec<Package>,
     /// A digest over names, sizes and times of all files, as they were then.
     #[serde(default)]
@@ -47,9 +47,7 @@ pub struct Record {
 /// An installed package.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Package {
-    /// Its name.
     pub name: String,
-    /// Its version.
     pub version: String,
     /// SHA-256 of its `RECORD`, which itself lists the hashes of its files.
     pub record_sha256: String,
@@ -61,10 +59,10 @@ impl Package {
         format!("{}=={}", self.name, self.version)
     }
 
-    /// What a folder of metadata says. Whoever made the package wrote it.
+    /// Reads the metadata folder of a package, which its author wrote.
     fn read(folder: &Path) -> Result<Self, EnvironmentError> {
         let path = folder.join("METADATA");
-        let metadata = read(&path, MAX_HEADER_BYTES).map_err(at(&path))?;
+        let metadata = read(&path, MAX_HEADER_BYTES).map_err(io_error_at(&path))?;
         let metadata = String::from_utf8_lossy(&metadata);
         let header = |name: &str| {
             let lines = metadata.lines().take_while(|line| !line.is_empty());
@@ -75,7 +73,7 @@ impl Package {
         let (name, version) = (header("Name"), header("Version"));
         pin(&name, &version).map_err(|error| unusable(folder, &error))?;
         let path = folder.join("RECORD");
-        let record = read(&path, MAX_RECORD_BYTES).map_err(at(&path))?;
+        let record = read(&path, MAX_RECORD_BYTES).map_err(io_error_at(&path))?;
         Ok(Self { name, version, record_sha256: sha256_hex(&record) })
     }
 }
@@ -84,45 +82,55 @@ impl Package {
 pub(super) fn write(
     root: &Path,
     python: &str,
-    wanted: &Wanted<'_>,
-) -> Result<Record, EnvironmentError> {
+    spec: &EnvironmentSpec<'_>,
+) -> Result<EnvironmentRecord, EnvironmentError> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let record = Record {
+    let record = EnvironmentRecord {
         python: python.to_owned(),
-        requirements: wanted.requirements.iter().map(ToString::to_string).collect(),
-        tool: wanted.installer.as_str().to_owned(),
+        requirements: spec.requirements.iter().map(ToString::to_string).collect(),
+        tool: spec.installer.as_str().to_owned(),
         packages: packages(root)?,
-        files: snapshot::of(root, FILE).map_err(at(root))?,
+        files: snapshot::of(root, RECORD_FILE).map_err(io_error_at(root))?,
         created: now.map_or(0, |since| since.as_secs()),
     };
-    let path = root.join(FILE);
-    let text = serde_json::to_string_pretty(&record).map_err(io::Error::from).map_err(at(&path))?;
+    let path = root.join(RECORD_FILE);
+    let text = serde_json::to_string_pretty(&record)
+        .map_err(io::Error::from)
+        .map_err(io_error_at(&path))?;
     if text.len() as u64 >= MAX_RECORD_BYTES {
         // It could not be read again, and the environment would be made again for each run.
         return Err(unusable(&path, &"it has too many packages"));
     }
-    fs::write(&path, text + "\n").map_err(at(&path))?;
+    fs::write(&path, text + "\n").map_err(io_error_at(&path))?;
     Ok(record)
 }
 
 /// The record of an environment that is what the record says.
 ///
 /// The check compares the size and times of every file and reads none of them.
-pub(super) fn verified(root: &Path, python: &str, wanted: &[Requirement]) -> Option<Record> {
-    let text = read(&root.join(FILE), MAX_RECORD_BYTES).ok()?;
-    let record: Record = serde_json::from_slice(&text).ok()?;
-    let same =
-        record.requirements.iter().map(String::as_str).eq(wanted.iter().map(Requirement::as_str));
+pub(super) fn load_verified(
+    root: &Path,
+    python: &str,
+    requirements: &[Requirement],
+) -> Option<EnvironmentRecord> {
+    let text = read(&root.join(RECORD_FILE), MAX_RECORD_BYTES).ok()?;
+    let record: EnvironmentRecord = serde_json::from_slice(&text).ok()?;
+    let same = record
+        .requirements
+        .iter()
+        .map(String::as_str)
+        .eq(requirements.iter().map(Requirement::as_str));
     let whole = record.python == python && same && interpreter(root).exists();
-    (whole && snapshot::of(root, FILE).is_ok_and(|found| found == record.files)).then_some(record)
+    (whole && snapshot::of(root, RECORD_FILE).is_ok_and(|found| found == record.files))
+        .then_some(record)
 }
 
-/// What the metadata in `site-packages` says.
+/// Reads the metadata of all packages in `site-packages`.
 fn packages(root: &Path) -> Result<Vec<Package>, EnvironmentError> {
-    let folder = site_packages(root).map_err(at(root))?;
+    let folder = site_packages(root).map_err(io_error_at(root))?;
     let mut packages = Vec::new();
-    for entry in fs::read_dir(&folder).map_err(at(&folder))? {
-        let path = entry.map_err(at(&folder))?.path();
+    for entry in fs::read_dir(&folder).map_err(io_error_at(&folder))? {
+        let path = entry.map_err(io_error_at(&folder))?.path();
         if path.extension().is_some_and(|extension| extension == "dist-info") {
             packages.push(Package::read(&path)?);
         }

@@ -1,4 +1,4 @@
-//! Environments, with the package index where it can be reached.
+//! Tests environments, with the package index if it can be reached.
 
 use std::{
     env,
@@ -12,7 +12,9 @@ use std::{
 };
 
 use savoir_engine::python::{
-    environment::{Builds, Environment, EnvironmentError, Installer, Wanted, prepare, variables},
+    environment::{
+        Builds, Environment, EnvironmentError, EnvironmentSpec, Installer, prepare, variables,
+    },
     requirement::{Places, Requirement, requirements},
 };
 
@@ -35,8 +37,13 @@ fn make(
         variables.push((name.into(), cache.join(name).into()));
     }
     let builds = Builds::Refused;
-    let wanted =
-        Wanted { python, requirements: wanted, builds, installer: installer.clone(), variables };
+    let wanted = EnvironmentSpec {
+        python,
+        requirements: wanted,
+        builds,
+        installer: installer.clone(),
+        variables,
+    };
     prepare(cache, &wanted, &mut |_| {})
 }
 
@@ -144,7 +151,7 @@ fn an_environment_is_made_once_and_verified() {
 }
 
 #[test]
-fn two_makers_make_one() {
+fn concurrent_preparations_create_one_environment() {
     let Some(python) = python().filter(|_| has_index()) else { return };
     let installer = installers().pop().expect("one");
     let dir = tempfile::tempdir().expect("a temporary folder");
@@ -158,12 +165,12 @@ fn two_makers_make_one() {
 }
 
 #[test]
-fn failures_say_what_the_installer_said() {
+fn failures_include_the_installer_output() {
     let Some(python) = python() else { return };
     for installer in installers() {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let requirements = six();
-        let wanted = Wanted {
+        let wanted = EnvironmentSpec {
             python: &python,
             requirements: &requirements,
             builds: Builds::Refused,
@@ -239,7 +246,7 @@ fn a_source_distribution_is_refused() {
     let index = Index::serve(&python, &dir.path().join("index"));
     let requirements = requirements(&["sneaky"], Places::Refused).expect("a requirement");
     for installer in installers() {
-        let wanted = Wanted {
+        let wanted = EnvironmentSpec {
             python: &python,
             requirements: &requirements,
             builds: Builds::Refused,

@@ -1,4 +1,4 @@
-//! The host, without a sandbox around it.
+//! Tests the Python host without a sandbox.
 
 use std::{
     fs,
@@ -83,7 +83,7 @@ fn the_example_of_the_specification_runs() {
 }
 
 #[test]
-fn prints_are_no_answers() {
+fn printed_text_is_not_an_answer() {
     let source = r#"
 import os, subprocess, sys
 print('{"ready":true,"python":"9.9.9","tools":["forged"]}', flush=True)
@@ -318,7 +318,7 @@ fn a_host_that_dies_is_an_error() {
 }
 
 #[test]
-fn a_forged_answer_does_not_get_far() {
+fn forged_answer_is_rejected() {
     // A module can find the descriptor of the protocol, but it only speaks for itself.
     let source = "import os\n@tool\ndef f():\n    for fd in range(3, 20):\n        try: os.write(fd, b'{\"id\":7,\"ok\":true,\"result\":1}\\n')\n        \
                   except OSError: pass\n";
@@ -333,7 +333,7 @@ fn a_forged_answer_does_not_get_far() {
 }
 
 #[test]
-fn installing_twice_is_the_same_and_changes_are_undone() {
+fn reinstalling_restores_changed_files() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let folders: Vec<_> = std::thread::scope(|scope| {
         let jobs: Vec<_> =

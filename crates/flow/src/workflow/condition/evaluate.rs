@@ -1,35 +1,38 @@
-//! From a tree to a value. As in Python, what does not matter any more is not looked at.
+//! Evaluates the tree of a condition, with short-circuit evaluation as in Python.
 
 use std::cmp::Ordering;
 
 use super::{
-    Flaw, Room,
+    ConditionError, TextBudget,
     operand::Operand,
     parse::{Relation, Tree},
     token::Comparison,
 };
 
 /// The value of a condition.
-pub(super) fn evaluate<'a>(tree: Tree<'a>, room: &mut Room) -> Result<Operand<'a>, Flaw> {
+pub(super) fn evaluate<'a>(
+    tree: Tree<'a>,
+    budget: &mut TextBudget,
+) -> Result<Operand<'a>, ConditionError> {
     match tree {
         Tree::Value(value) => Ok(value),
-        Tree::Any(parts) => first(parts, true, room),
-        Tree::All(parts) => first(parts, false, room),
-        Tree::Not(inner) => Ok(Operand::Bool(!evaluate(*inner, room)?.is_true())),
-        Tree::Negative(inner) => evaluate(*inner, room)?.negated(),
-        Tree::Positive(inner) => evaluate(*inner, room)?.positive(),
+        Tree::Any(parts) => first_matching(parts, true, budget),
+        Tree::All(parts) => first_matching(parts, false, budget),
+        Tree::Not(inner) => Ok(Operand::Bool(!evaluate(*inner, budget)?.is_true())),
+        Tree::Negative(inner) => evaluate(*inner, budget)?.negated(),
+        Tree::Positive(inner) => evaluate(*inner, budget)?.positive(),
         Tree::Combined(first, others) => {
-            let mut value = evaluate(*first, room)?;
+            let mut value = evaluate(*first, budget)?;
             for (operator, other) in others {
-                let other = evaluate(other, room)?;
-                value = value.combined(operator, &other, room)?;
+                let other = evaluate(other, budget)?;
+                value = value.apply_operator(operator, &other, budget)?;
             }
             Ok(value)
         }
         Tree::Compared(first, others) => {
-            let mut one = evaluate(*first, room)?;
+            let mut one = evaluate(*first, budget)?;
             for (relation, other) in others {
-                let other = evaluate(other, room)?;
+                let other = evaluate(other, budget)?;
                 if !relates(&one, relation, &other)? {
                     return Ok(Operand::Bool(false));
                 }
@@ -41,10 +44,14 @@ pub(super) fn evaluate<'a>(tree: Tree<'a>, room: &mut Room) -> Result<Operand<'a
 }
 
 /// The first part that is true, or that is not; else the last one.
-fn first<'a>(parts: Vec<Tree<'a>>, wanted: bool, room: &mut Room) -> Result<Operand<'a>, Flaw> {
+fn first_matching<'a>(
+    parts: Vec<Tree<'a>>,
+    wanted: bool,
+    budget: &mut TextBudget,
+) -> Result<Operand<'a>, ConditionError> {
     let mut value = Operand::None;
     for part in parts {
-        value = evaluate(part, room)?;
+        value = evaluate(part, budget)?;
         if value.is_true() == wanted {
             break;
         }
@@ -52,7 +59,11 @@ fn first<'a>(parts: Vec<Tree<'a>>, wanted: bool, room: &mut Room) -> Result<Oper
     Ok(value)
 }
 
-fn relates(one: &Operand<'_>, relation: Relation, other: &Operand<'_>) -> Result<bool, Flaw> {
+fn relates(
+    one: &Operand<'_>,
+    relation: Relation,
+    other: &Operand<'_>,
+) -> Result<bool, ConditionError> {
     match relation {
         Relation::Compare(comparison) => compares(one, comparison, other),
         Relation::In => other.contains(one),
@@ -61,7 +72,11 @@ fn relates(one: &Operand<'_>, relation: Relation, other: &Operand<'_>) -> Result
     }
 }
 
-fn compares(one: &Operand<'_>, comparison: Comparison, other: &Operand<'_>) -> Result<bool, Flaw> {
+fn compares(
+    one: &Operand<'_>,
+    comparison: Comparison,
+    other: &Operand<'_>,
+) -> Result<bool, ConditionError> {
     Ok(match comparison {
         Comparison::Equal => one.equals(other),
         Comparison::NotEqual => !one.equals(other),

@@ -1,11 +1,11 @@
-//! Values, as Python compares and adds them.
+//! Defines the values of conditions, which compare and add like values of Python.
 
 use std::{borrow::Cow, cmp::Ordering};
 
 use serde_json::{Number, Value};
 
-use super::{Flaw, Room};
-use crate::workflow::scope::Found;
+use super::{ConditionError, TextBudget};
+use crate::workflow::scope::PlaceholderValue;
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,18 +22,18 @@ pub(super) enum Operand<'a> {
 /// Operators between numbers; `+` also joins texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arithmetic {
-    Plus,
-    Minus,
-    Times,
-    Over,
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
     Modulo,
 }
 
-impl<'a> From<Found<'a>> for Operand<'a> {
-    fn from(found: Found<'a>) -> Self {
+impl<'a> From<PlaceholderValue<'a>> for Operand<'a> {
+    fn from(found: PlaceholderValue<'a>) -> Self {
         match found {
-            Found::Text(text) => Self::Text(text.into()),
-            Found::Value(value) => Self::from(value),
+            PlaceholderValue::Text(text) => Self::Text(text.into()),
+            PlaceholderValue::Value(value) => Self::from(value),
         }
     }
 }
@@ -98,16 +98,16 @@ impl Operand<'_> {
     }
 
     /// The order of numbers and of texts; `None` with NaN.
-    pub(super) fn order(&self, other: &Self) -> Result<Option<Ordering>, Flaw> {
+    pub(super) fn order(&self, other: &Self) -> Result<Option<Ordering>, ConditionError> {
         if let (Self::Text(one), Self::Text(other)) = (self, other) {
             return Ok(Some(one.cmp(other)));
         }
         let numbers = self.number().zip(other.number());
-        numbers.map(|(one, other)| one.compare(other)).ok_or(Flaw::Type)
+        numbers.map(|(one, other)| one.compare(other)).ok_or(ConditionError::Type)
     }
 
     /// Whether a part is in here: a text in a text, an element in a list, a key in an object.
-    pub(super) fn contains(&self, part: &Self) -> Result<bool, Flaw> {
+    pub(super) fn contains(&self, part: &Self) -> Result<bool, ConditionError> {
         match (self, part) {
             (Self::Text(whole), Self::Text(part)) => Ok(whole.contains(&**part)),
             (Self::Json(Value::Array(list)), part) => {
@@ -115,30 +115,30 @@ impl Operand<'_> {
             }
             (Self::Json(Value::Object(map)), Self::Text(key)) => Ok(map.contains_key(&**key)),
             (Self::Json(Value::Object(_)), _) => Ok(false),
-            _ => Err(Flaw::Type),
+            _ => Err(ConditionError::Type),
         }
     }
 
-    pub(super) fn negated(&self) -> Result<Self, Flaw> {
-        Operand::Int(0).combined(Arithmetic::Minus, self, &mut Room(0))
+    pub(super) fn negated(&self) -> Result<Self, ConditionError> {
+        Operand::Int(0).apply_operator(Arithmetic::Subtract, self, &mut TextBudget(0))
     }
 
-    pub(super) fn positive(&self) -> Result<Self, Flaw> {
-        Operand::Int(0).combined(Arithmetic::Plus, self, &mut Room(0))
+    pub(super) fn positive(&self) -> Result<Self, ConditionError> {
+        Operand::Int(0).apply_operator(Arithmetic::Add, self, &mut TextBudget(0))
     }
 
-    pub(super) fn combined<'b>(
+    pub(super) fn apply_operator<'b>(
         &self,
         operator: Arithmetic,
         other: &Self,
-        room: &mut Room,
-    ) -> Result<Operand<'b>, Flaw> {
-        if let (Self::Text(one), Arithmetic::Plus, Self::Text(other)) = (self, operator, other) {
-            room.take(one.len() + other.len())?;
+        budget: &mut TextBudget,
+    ) -> Result<Operand<'b>, ConditionError> {
+        if let (Self::Text(one), Arithmetic::Add, Self::Text(other)) = (self, operator, other) {
+            budget.take(one.len() + other.len())?;
             return Ok(Operand::Text(format!("{one}{other}").into()));
         }
-        let (one, other) = self.number().zip(other.number()).ok_or(Flaw::Type)?;
-        one.combined(operator, other)
+        let (one, other) = self.number().zip(other.number()).ok_or(ConditionError::Type)?;
+        one.apply_operator(operator, other)
     }
 
     fn number(&self) -> Option<Numeric> {
@@ -174,21 +174,25 @@ impl Numeric {
         }
     }
 
-    fn combined<'a>(self, operator: Arithmetic, other: Self) -> Result<Operand<'a>, Flaw> {
+    fn apply_operator<'a>(
+        self,
+        operator: Arithmetic,
+        other: Self,
+    ) -> Result<Operand<'a>, ConditionError> {
         if let (Self::Int(one), Self::Int(other)) = (self, other)
             && let Some(result) = whole(one, operator, other)
         {
             return Ok(Operand::Int(result));
         }
         let (one, other) = (self.float(), other.float());
-        if matches!(operator, Arithmetic::Over | Arithmetic::Modulo) && other == 0.0 {
-            return Err(Flaw::Type);
+        if matches!(operator, Arithmetic::Divide | Arithmetic::Modulo) && other == 0.0 {
+            return Err(ConditionError::Type);
         }
         Ok(Operand::Float(match operator {
-            Arithmetic::Plus => one + other,
-            Arithmetic::Minus => one - other,
-            Arithmetic::Times => one * other,
-            Arithmetic::Over => one / other,
+            Arithmetic::Add => one + other,
+            Arithmetic::Subtract => one - other,
+            Arithmetic::Multiply => one * other,
+            Arithmetic::Divide => one / other,
             Arithmetic::Modulo => {
                 let rest = one % other;
                 if rest != 0.0 && (rest < 0.0) != (other < 0.0) { rest + other } else { rest }
@@ -200,10 +204,10 @@ impl Numeric {
 /// The result as a whole number, unless it is none or too large for one.
 fn whole(one: i128, operator: Arithmetic, other: i128) -> Option<i128> {
     match operator {
-        Arithmetic::Plus => one.checked_add(other),
-        Arithmetic::Minus => one.checked_sub(other),
-        Arithmetic::Times => one.checked_mul(other),
-        Arithmetic::Over => None,
+        Arithmetic::Add => one.checked_add(other),
+        Arithmetic::Subtract => one.checked_sub(other),
+        Arithmetic::Multiply => one.checked_mul(other),
+        Arithmetic::Divide => None,
         // The rest has the sign of the divisor.
         Arithmetic::Modulo => {
             let rest = one.checked_rem(other)?;

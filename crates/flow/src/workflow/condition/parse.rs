@@ -1,10 +1,10 @@
-//! From words to a tree. Operators bind as in Python; what stands in a row stays in one list, so
-//! that only parentheses and prefixes make a tree deep.
+//! Parses the tokens of a condition into a tree. Operators bind as in Python. A chain of operators
+//! is one list, so that only parentheses and prefixes make a tree deep.
 
 use std::{iter::Peekable, vec::IntoIter};
 
 use super::{
-    Flaw,
+    ConditionError,
     operand::{Arithmetic, Operand},
     token::{Comparison, Token},
 };
@@ -24,7 +24,7 @@ pub(super) enum Tree<'a> {
     Positive(Box<Self>),
 }
 
-/// What is asked about two values.
+/// A relation between two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Relation {
     Compare(Comparison),
@@ -36,10 +36,10 @@ pub(super) enum Relation {
 }
 
 /// Reads a whole condition.
-pub(super) fn parse(tokens: Vec<Token<'_>>) -> Result<Tree<'_>, Flaw> {
+pub(super) fn parse(tokens: Vec<Token<'_>>) -> Result<Tree<'_>, ConditionError> {
     let mut parser = Parser { tokens: tokens.into_iter().peekable(), depth: 0 };
-    let tree = parser.any()?;
-    if parser.tokens.next().is_some() { Err(Flaw::Syntax) } else { Ok(tree) }
+    let tree = parser.parse_or()?;
+    if parser.tokens.next().is_some() { Err(ConditionError::Syntax) } else { Ok(tree) }
 }
 
 struct Parser<'a> {
@@ -47,25 +47,25 @@ struct Parser<'a> {
     depth: usize,
 }
 
-type Read<'a> = Result<Tree<'a>, Flaw>;
+type ParseResult<'a> = Result<Tree<'a>, ConditionError>;
 
 impl<'a> Parser<'a> {
     /// `a or b or c`
-    fn any(&mut self) -> Read<'a> {
-        self.row(&Token::Or, Self::all, Tree::Any)
+    fn parse_or(&mut self) -> ParseResult<'a> {
+        self.chain(&Token::Or, Self::parse_and, Tree::Any)
     }
 
     /// `a and b and c`
-    fn all(&mut self) -> Read<'a> {
-        self.row(&Token::And, Self::negation, Tree::All)
+    fn parse_and(&mut self) -> ParseResult<'a> {
+        self.chain(&Token::And, Self::parse_not, Tree::All)
     }
 
-    fn row(
+    fn chain(
         &mut self,
         between: &Token<'a>,
-        part: fn(&mut Self) -> Read<'a>,
+        part: fn(&mut Self) -> ParseResult<'a>,
         join: fn(Vec<Tree<'a>>) -> Tree<'a>,
-    ) -> Read<'a> {
+    ) -> ParseResult<'a> {
         let first = part(self)?;
         if self.tokens.peek() != Some(between) {
             return Ok(first);
@@ -78,25 +78,25 @@ impl<'a> Parser<'a> {
     }
 
     /// `not a`
-    fn negation(&mut self) -> Read<'a> {
+    fn parse_not(&mut self) -> ParseResult<'a> {
         if self.tokens.next_if_eq(&Token::Not).is_none() {
             return self.comparison();
         }
-        let inner = self.deeper(Self::negation)?;
+        let inner = self.parse_nested(Self::parse_not)?;
         Ok(Tree::Not(Box::new(inner)))
     }
 
     /// `a < b`
-    fn comparison(&mut self) -> Read<'a> {
-        let first = self.sum()?;
+    fn comparison(&mut self) -> ParseResult<'a> {
+        let first = self.parse_sum()?;
         let mut others = Vec::new();
         while let Some(relation) = self.relation()? {
-            others.push((relation, self.sum()?));
+            others.push((relation, self.parse_sum()?));
         }
         Ok(if others.is_empty() { first } else { Tree::Compared(Box::new(first), others) })
     }
 
-    fn relation(&mut self) -> Result<Option<Relation>, Flaw> {
+    fn relation(&mut self) -> Result<Option<Relation>, ConditionError> {
         let relation = match self.tokens.peek() {
             Some(Token::Compare(comparison)) => Relation::Compare(*comparison),
             Some(Token::In) => Relation::In,
@@ -106,28 +106,28 @@ impl<'a> Parser<'a> {
         };
         self.tokens.next();
         if relation == Relation::NotIn && self.tokens.next_if_eq(&Token::In).is_none() {
-            return Err(Flaw::Syntax);
+            return Err(ConditionError::Syntax);
         }
         Ok(Some(relation))
     }
 
     /// `a + b - c`
-    fn sum(&mut self) -> Read<'a> {
-        use Arithmetic::{Minus, Plus};
-        self.combination(Self::product, |operator| matches!(operator, Plus | Minus))
+    fn parse_sum(&mut self) -> ParseResult<'a> {
+        use Arithmetic::{Add, Subtract};
+        self.binary_chain(Self::parse_product, |operator| matches!(operator, Add | Subtract))
     }
 
     /// `a * b / c`
-    fn product(&mut self) -> Read<'a> {
-        use Arithmetic::{Minus, Plus};
-        self.combination(Self::prefix, |operator| !matches!(operator, Plus | Minus))
+    fn parse_product(&mut self) -> ParseResult<'a> {
+        use Arithmetic::{Add, Subtract};
+        self.binary_chain(Self::parse_sign, |operator| !matches!(operator, Add | Subtract))
     }
 
-    fn combination(
+    fn binary_chain(
         &mut self,
-        part: fn(&mut Self) -> Read<'a>,
+        part: fn(&mut Self) -> ParseResult<'a>,
         belongs: fn(Arithmetic) -> bool,
-    ) -> Read<'a> {
+    ) -> ParseResult<'a> {
         let first = part(self)?;
         let mut others = Vec::new();
         while let Some(&Token::Arithmetic(operator)) = self.tokens.peek()
@@ -140,46 +140,46 @@ impl<'a> Parser<'a> {
     }
 
     /// `-a`
-    fn prefix(&mut self) -> Read<'a> {
+    fn parse_sign(&mut self) -> ParseResult<'a> {
         let sign: fn(Box<Tree<'a>>) -> Tree<'a> = match self.tokens.peek() {
-            Some(Token::Arithmetic(Arithmetic::Minus)) => Tree::Negative,
-            Some(Token::Arithmetic(Arithmetic::Plus)) => Tree::Positive,
-            _ => return self.suffix(),
+            Some(Token::Arithmetic(Arithmetic::Subtract)) => Tree::Negative,
+            Some(Token::Arithmetic(Arithmetic::Add)) => Tree::Positive,
+            _ => return self.parse_suffix(),
         };
         self.tokens.next();
-        let inner = self.deeper(Self::prefix)?;
+        let inner = self.parse_nested(Self::parse_sign)?;
         Ok(sign(Box::new(inner)))
     }
 
     /// `a.includes(b)`
-    fn suffix(&mut self) -> Read<'a> {
-        let whole = self.primary()?;
+    fn parse_suffix(&mut self) -> ParseResult<'a> {
+        let whole = self.parse_primary()?;
         if self.tokens.next_if_eq(&Token::Includes).is_none() {
             return Ok(whole);
         }
-        let part = self.closed()?;
+        let part = self.parse_parenthesized()?;
         Ok(Tree::Compared(Box::new(whole), vec![(Relation::Contains, part)]))
     }
 
-    fn primary(&mut self) -> Read<'a> {
+    fn parse_primary(&mut self) -> ParseResult<'a> {
         match self.tokens.next() {
             Some(Token::Value(value)) => Ok(Tree::Value(value)),
-            Some(Token::Open) => self.closed(),
-            _ => Err(Flaw::Syntax),
+            Some(Token::Open) => self.parse_parenthesized(),
+            _ => Err(ConditionError::Syntax),
         }
     }
 
-    /// What stands before a closing parenthesis, and the parenthesis.
-    fn closed(&mut self) -> Read<'a> {
-        let inner = self.deeper(Self::any)?;
-        self.tokens.next_if_eq(&Token::Close).ok_or(Flaw::Syntax)?;
+    /// Parses an expression and its closing parenthesis.
+    fn parse_parenthesized(&mut self) -> ParseResult<'a> {
+        let inner = self.parse_nested(Self::parse_or)?;
+        self.tokens.next_if_eq(&Token::Close).ok_or(ConditionError::Syntax)?;
         Ok(inner)
     }
 
-    fn deeper(&mut self, inner: fn(&mut Self) -> Read<'a>) -> Read<'a> {
+    fn parse_nested(&mut self, inner: fn(&mut Self) -> ParseResult<'a>) -> ParseResult<'a> {
         self.depth += 1;
-        if self.depth > limits::EXPRESSION_DEPTH {
-            return Err(Flaw::TooLarge);
+        if self.depth > limits::MAX_EXPRESSION_DEPTH {
+            return Err(ConditionError::TooLarge);
         }
         let tree = inner(self)?;
         self.depth -= 1;

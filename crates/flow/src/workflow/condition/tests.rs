@@ -3,7 +3,7 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 
-fn judged(expression: &str) -> bool {
+fn result(expression: &str) -> bool {
     let outputs = json!({
         "n-1": "risk", "num": 7, "zero": 0, "half": 0.5, "no": false, "none": null, "empty": "",
         "list": ["a", 1, 2.0, [1]], "obj": {"k": {"x": "y"}, "n": 3}, "nothing": [],
@@ -11,11 +11,11 @@ fn judged(expression: &str) -> bool {
     });
     let variables = json!({"topic": "cats"});
     let map = |value: &Value| value.as_object().cloned().unwrap();
-    holds(expression, &Scope::new("the input", &map(&outputs), &map(&variables)))
+    is_true(expression, &Scope::new("the input", &map(&outputs), &map(&variables)))
 }
 
 #[test]
-fn what_holds() {
+fn true_conditions() {
     for expression in [
         "true",
         "TRUE",
@@ -91,12 +91,12 @@ fn what_holds() {
         "{{num.output}}>5&&{{num.output}}<9",
         "170141183460469231731687303715884105727 + 1 > 0",
     ] {
-        assert!(judged(expression), "{expression}");
+        assert!(result(expression), "{expression}");
     }
 }
 
 #[test]
-fn what_does_not_hold() {
+fn false_conditions() {
     for expression in [
         "",
         "   ",
@@ -175,37 +175,37 @@ fn what_does_not_hold() {
         "1 == not 1",
         "\u{0}",
     ] {
-        assert!(!judged(expression), "{expression}");
+        assert!(!result(expression), "{expression}");
     }
 }
 
 #[test]
 fn depth_and_length_have_bounds() {
     let nested = |depth: usize| format!("{}1{}", "(".repeat(depth), ")".repeat(depth));
-    assert!(judged(&nested(limits::EXPRESSION_DEPTH)));
-    assert!(!judged(&nested(limits::EXPRESSION_DEPTH + 1)));
-    assert!(!judged(&nested(4000)));
-    assert!(!judged(&format!("{}1", "!!".repeat(4000))));
-    assert!(!judged(&format!("{}1", "-".repeat(5000))));
-    assert!(judged(&format!("1{}", "+1".repeat(4000))));
-    assert!(judged(&format!("1{}", " or 1".repeat(1900))));
-    assert!(!judged(&format!("1{}", " ".repeat(limits::EXPRESSION_CHARS))));
-    assert!(!judged(&format!("'a'{}", ".includes('a')".repeat(500))));
+    assert!(result(&nested(limits::MAX_EXPRESSION_DEPTH)));
+    assert!(!result(&nested(limits::MAX_EXPRESSION_DEPTH + 1)));
+    assert!(!result(&nested(4000)));
+    assert!(!result(&format!("{}1", "!!".repeat(4000))));
+    assert!(!result(&format!("{}1", "-".repeat(5000))));
+    assert!(result(&format!("1{}", "+1".repeat(4000))));
+    assert!(result(&format!("1{}", " or 1".repeat(1900))));
+    assert!(!result(&format!("1{}", " ".repeat(limits::MAX_EXPRESSION_CHARS))));
+    assert!(!result(&format!("'a'{}", ".includes('a')".repeat(500))));
 }
 
 #[test]
 fn texts_do_not_grow_without_bounds() {
     let (none, long) = (Map::new(), "x".repeat(1 << 20));
     let scope = Scope::new(&long, &none, &none);
-    assert!(holds("{{input}} + 'a' > 'a'", &scope));
-    assert!(!holds(&format!("'{}' > 'a'", "{{input}}".repeat(900)), &scope));
-    assert!(!holds(&format!("{{{{input}}}}{} > 'a'", " + {{input}}".repeat(700)), &scope));
+    assert!(is_true("{{input}} + 'a' > 'a'", &scope));
+    assert!(!is_true(&format!("'{}' > 'a'", "{{input}}".repeat(900)), &scope));
+    assert!(!is_true(&format!("{{{{input}}}}{} > 'a'", " + {{input}}".repeat(700)), &scope));
 }
 
 proptest! {
     #[test]
     fn nothing_panics(text in "\\PC{0,60}") {
-        judged(&text);
+        result(&text);
     }
 
     /// Texts that are nearly conditions get further than any text.
@@ -215,16 +215,16 @@ proptest! {
         "{{list.output}}", "{{obj.output}}", "{{x}}", "==", "!=", "===", "<", ">=", "and", "or", "not", "in",
         "contains", ".includes(", "!", "&&", "||", "None", "true", "é", ".", "170141183460469231731687303715884105727",
     ]), 0..24)) {
-        judged(&words.join(" "));
-        judged(&words.concat());
+        result(&words.join(" "));
+        result(&words.concat());
     }
 
     #[test]
     fn whole_numbers_compare_as_numbers_do(a in -1000_i64..1000, b in -1000_i64..1000) {
         let less = format!("{a} < {b}");
         let sum = format!("{a} + {b} == {}", a + b);
-        prop_assert_eq!(judged(&less), a < b);
-        prop_assert!(judged(&sum));
-        prop_assert_eq!(judged(&format!("{a} % {b} >= 0")), b > 0 || (b < 0 && a % b == 0));
+        prop_assert_eq!(result(&less), a < b);
+        prop_assert!(result(&sum));
+        prop_assert_eq!(result(&format!("{a} % {b} >= 0")), b > 0 || (b < 0 && a % b == 0));
     }
 }

@@ -1,14 +1,14 @@
-//! From characters to words, with placeholders bound to what they stand for.
+//! Splits a condition into tokens and replaces placeholders by their values.
 
 use std::borrow::Cow;
 
 use super::{
-    Flaw, Room,
+    ConditionError, TextBudget,
     operand::{Arithmetic, Operand},
 };
 use crate::workflow::{
     scope::Scope,
-    template::{Part, parts, placeholder},
+    template::{TemplatePart, parts, placeholder},
 };
 
 /// A word of a condition.
@@ -54,10 +54,10 @@ const SYMBOLS: [(&str, Token<'static>); 18] = [
     ("!", Token::Not),
     ("(", Token::Open),
     (")", Token::Close),
-    ("+", Token::Arithmetic(Arithmetic::Plus)),
-    ("-", Token::Arithmetic(Arithmetic::Minus)),
-    ("*", Token::Arithmetic(Arithmetic::Times)),
-    ("/", Token::Arithmetic(Arithmetic::Over)),
+    ("+", Token::Arithmetic(Arithmetic::Add)),
+    ("-", Token::Arithmetic(Arithmetic::Subtract)),
+    ("*", Token::Arithmetic(Arithmetic::Multiply)),
+    ("/", Token::Arithmetic(Arithmetic::Divide)),
     ("%", Token::Arithmetic(Arithmetic::Modulo)),
 ];
 
@@ -65,14 +65,14 @@ const SYMBOLS: [(&str, Token<'static>); 18] = [
 pub(super) fn tokens<'a>(
     text: &'a str,
     scope: &Scope<'a>,
-    room: &mut Room,
-) -> Result<Vec<Token<'a>>, Flaw> {
+    budget: &mut TextBudget,
+) -> Result<Vec<Token<'a>>, ConditionError> {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();
     while let Some(first) = rest.chars().next() {
         let (token, after) = match first {
-            '{' => bound(rest, scope)?,
-            '\'' | '"' => quoted(rest, first, scope, room)?,
+            '{' => read_placeholder(rest, scope)?,
+            '\'' | '"' => quoted(rest, first, scope, budget)?,
             '.' if !starts_with_digit(&rest[1..]) => includes(rest)?,
             '0'..='9' | '.' => number(rest)?,
             'a'..='z' | 'A'..='Z' | '_' => word(rest)?,
@@ -84,32 +84,39 @@ pub(super) fn tokens<'a>(
     Ok(tokens)
 }
 
-type Read<'a> = Result<(Token<'a>, &'a str), Flaw>;
+type ParseResult<'a> = Result<(Token<'a>, &'a str), ConditionError>;
 
-fn bound<'a>(text: &'a str, scope: &Scope<'a>) -> Read<'a> {
-    let path = placeholder(text).ok_or(Flaw::Syntax)?;
-    let found = scope.find(path).ok_or(Flaw::Unresolved)?;
+fn read_placeholder<'a>(text: &'a str, scope: &Scope<'a>) -> ParseResult<'a> {
+    let path = placeholder(text).ok_or(ConditionError::Syntax)?;
+    let found = scope.find(path).ok_or(ConditionError::Unresolved)?;
     Ok((Token::Value(found.into()), &text[path.len() + 4..]))
 }
 
 /// A text between quotes. Placeholders in it become text, and stay text whatever they contain.
-fn quoted<'a>(text: &'a str, quote: char, scope: &Scope<'a>, room: &mut Room) -> Read<'a> {
+fn quoted<'a>(
+    text: &'a str,
+    quote: char,
+    scope: &Scope<'a>,
+    budget: &mut TextBudget,
+) -> ParseResult<'a> {
     let inner = &text[1..];
-    let end = closing(inner, quote).ok_or(Flaw::Syntax)?;
+    let end = closing(inner, quote).ok_or(ConditionError::Syntax)?;
     let (inner, after) = (&inner[..end], &inner[end + 1..]);
     let mut whole = String::new();
     for part in parts(inner) {
         let part = match part {
-            Part::Text(text) => unescaped(text),
-            Part::Placeholder { path, .. } => scope.find(path).ok_or(Flaw::Unresolved)?.text(),
+            TemplatePart::Text(text) => unescaped(text),
+            TemplatePart::Placeholder { path, .. } => {
+                scope.find(path).ok_or(ConditionError::Unresolved)?.text()
+            }
         };
-        room.take(part.len())?;
+        budget.take(part.len())?;
         whole.push_str(&part);
     }
     Ok((Token::Value(Operand::Text(whole.into())), after))
 }
 
-/// Where the quote that is not escaped stands.
+/// Returns the position of the next quote that is not escaped.
 fn closing(text: &str, quote: char) -> Option<usize> {
     let mut escaped = false;
     text.char_indices().find_map(|(at, c)| {
@@ -144,13 +151,13 @@ fn unescaped(text: &str) -> Cow<'_, str> {
 }
 
 /// `.includes(` is the only thing that can follow a dot.
-fn includes(text: &str) -> Read<'_> {
-    let after = text.strip_prefix(".includes").ok_or(Flaw::Syntax)?;
-    let after = after.trim_start().strip_prefix('(').ok_or(Flaw::Syntax)?;
+fn includes(text: &str) -> ParseResult<'_> {
+    let after = text.strip_prefix(".includes").ok_or(ConditionError::Syntax)?;
+    let after = after.trim_start().strip_prefix('(').ok_or(ConditionError::Syntax)?;
     Ok((Token::Includes, after))
 }
 
-fn number(text: &str) -> Read<'_> {
+fn number(text: &str) -> ParseResult<'_> {
     let (mut end, mut whole) = (digits(text), true);
     if text[end..].starts_with('.') && starts_with_digit(&text[end + 1..]) {
         end += 1 + digits(&text[end + 1..]);
@@ -160,23 +167,23 @@ fn number(text: &str) -> Read<'_> {
         let sign = usize::from(text[end + 1..].starts_with(['+', '-']));
         let exponent = digits(&text[end + 1 + sign..]);
         if exponent == 0 {
-            return Err(Flaw::Syntax);
+            return Err(ConditionError::Syntax);
         }
         end += 1 + sign + exponent;
         whole = false;
     }
     let (number, after) = text.split_at(end);
     if after.starts_with(|c: char| c.is_alphanumeric() || c == '_') {
-        return Err(Flaw::Syntax);
+        return Err(ConditionError::Syntax);
     }
     let value = match number.parse() {
         Ok(number) if whole => Operand::Int(number),
-        _ => Operand::Float(number.parse().map_err(|_| Flaw::Syntax)?),
+        _ => Operand::Float(number.parse().map_err(|_| ConditionError::Syntax)?),
     };
     Ok((Token::Value(value), after))
 }
 
-fn word(text: &str) -> Read<'_> {
+fn word(text: &str) -> ParseResult<'_> {
     let end = text.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(text.len());
     let (word, after) = text.split_at(end);
     let token = match word {
@@ -188,16 +195,16 @@ fn word(text: &str) -> Read<'_> {
         "None" => Token::Value(Operand::None),
         _ if word.eq_ignore_ascii_case("true") => Token::Value(Operand::Bool(true)),
         _ if word.eq_ignore_ascii_case("false") => Token::Value(Operand::Bool(false)),
-        _ => return Err(Flaw::Syntax),
+        _ => return Err(ConditionError::Syntax),
     };
     Ok((token, after))
 }
 
-fn symbol(text: &str) -> Read<'_> {
+fn symbol(text: &str) -> ParseResult<'_> {
     let known = SYMBOLS
         .iter()
         .find_map(|(symbol, token)| text.strip_prefix(symbol).map(|after| (token.clone(), after)));
-    known.ok_or(Flaw::Syntax)
+    known.ok_or(ConditionError::Syntax)
 }
 
 fn starts_with_digit(text: &str) -> bool {

@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value};
 
-use super::{Code, Http, Llm, Work};
+use super::{Code, Http, Llm, NodeKind};
 
-/// What the model of a node is told to be when nothing else is said.
+/// The default system prompt of a node.
 const SYSTEM_PROMPT: &str = "You are a helpful assistant.";
 
 const TEMPERATURE: f64 = 0.7;
-/// What providers accept.
+/// The range that providers accept.
 const TEMPERATURES: (f64, f64) = (0.0, 2.0);
 
 const SECONDS: (u64, u64) = (1, 30);
@@ -18,14 +18,14 @@ const CODE_SECONDS: u64 = 30;
 const MEBIBYTES: (u64, u64) = (64, 512);
 const CODE_MEBIBYTES: u64 = 256;
 
-/// The work of a type; `None` if there is no such type.
-pub(super) fn work(kind: &str, data: &Map<String, Value>) -> Option<Work> {
+/// Returns the node kind of a type name; `None` if there is no such type.
+pub(super) fn work(kind: &str, data: &Map<String, Value>) -> Option<NodeKind> {
     Some(match kind {
-        "start" => Work::Start { variable: name(data, "inputVariable") },
-        "llm" => Work::Llm(llm(data)),
-        "knowledge" => Work::Knowledge { base: name(data, "knowledgeBaseId") },
-        "condition" => Work::Condition { expression: expression(data) },
-        "skill" => Work::Skill {
+        "start" => NodeKind::Start { variable: name(data, "inputVariable") },
+        "llm" => NodeKind::Llm(llm(data)),
+        "knowledge" => NodeKind::Knowledge { base: name(data, "knowledgeBaseId") },
+        "condition" => NodeKind::Condition { expression: expression(data) },
+        "skill" => NodeKind::Skill {
             name: name(data, "skillName"),
             mappings: data
                 .get("inputMappings")
@@ -33,14 +33,14 @@ pub(super) fn work(kind: &str, data: &Map<String, Value>) -> Option<Work> {
                 .filter(|mappings| !mappings.is_empty())
                 .cloned(),
         },
-        "http" => Work::Http(http(data)),
-        "code" => Work::Code(Code {
+        "http" => NodeKind::Http(http(data)),
+        "code" => NodeKind::Code(Code {
             code: text(data, "code").unwrap_or_default().to_owned(),
             seconds: number(data, "timeoutSeconds", SECONDS, CODE_SECONDS),
             mebibytes: number(data, "memoryLimitMb", MEBIBYTES, CODE_MEBIBYTES),
             variables: object(data, "env"),
         }),
-        "end" => Work::End,
+        "end" => NodeKind::End,
         _ => return None,
     })
 }

@@ -1,4 +1,4 @@
-//! The shape of a graph: which members there must be.
+//! Parses the JSON of a graph and reports all problems with their places.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::workflow::limits;
 type Location = Vec<Step>;
 type Refused = Box<Problem>;
 
-/// Reads a graph, or tells everything that is wrong with it.
+/// Parses a graph, or returns all problems.
 pub(super) fn graph(value: &Value) -> Result<Graph, Vec<Problem>> {
     let Some(members) = value.as_object() else {
         return Err(vec![*problem(
@@ -22,7 +22,7 @@ pub(super) fn graph(value: &Value) -> Result<Graph, Vec<Problem>> {
     };
     let mut problems = Vec::new();
     let mut graph = Graph::default();
-    for (at, value) in list(members, "nodes", limits::NODES, &mut problems).iter().enumerate() {
+    for (at, value) in list(members, "nodes", limits::MAX_NODES, &mut problems).iter().enumerate() {
         match node(value, &[Step::Member("nodes"), Step::Element(at)]) {
             Ok(node) if graph.places.contains_key(&node.id) => {
                 let message = format!("Value error, Duplicate node id: '{}'", node.id);
@@ -36,13 +36,13 @@ pub(super) fn graph(value: &Value) -> Result<Graph, Vec<Problem>> {
             Err(problem) => problems.push(*problem),
         }
     }
-    for (at, value) in list(members, "edges", limits::EDGES, &mut problems).iter().enumerate() {
+    for (at, value) in list(members, "edges", limits::MAX_EDGES, &mut problems).iter().enumerate() {
         match edge(value, &[Step::Member("edges"), Step::Element(at)], &graph.places) {
             Ok(edge) => graph.edges.extend(edge),
             Err(problem) => problems.push(*problem),
         }
     }
-    problems.truncate(limits::PROBLEMS);
+    problems.truncate(limits::MAX_PROBLEMS);
     if problems.is_empty() { Ok(graph) } else { Err(problems) }
 }
 
@@ -62,7 +62,7 @@ fn list<'a>(
                 "List should have at most {most} items after validation, not {}",
                 list.len()
             );
-            // The list itself is too long to be told back.
+            // The list itself is too long for the message.
             problems.push(*problem("too_long", place, message, &Value::Null));
             &[]
         }
@@ -80,8 +80,8 @@ fn node(value: &Value, place: &[Step]) -> Result<Node, Refused> {
         let message = "String should have at least 1 character";
         return Err(problem("string_too_short", below(place, "id"), message, &members["id"]));
     }
-    if id.chars().count() > limits::ID_CHARS {
-        let message = format!("String should have at most {} characters", limits::ID_CHARS);
+    if id.chars().count() > limits::MAX_ID_CHARS {
+        let message = format!("String should have at most {} characters", limits::MAX_ID_CHARS);
         return Err(problem("string_too_long", below(place, "id"), message, &members["id"]));
     }
     let kind = text(members, "type", place, value)?;

@@ -9,7 +9,7 @@ fn problems(graph: &Value) -> Vec<Value> {
     problems.iter().map(|problem| problem.detail(&["body", "graph_data"])).collect()
 }
 
-fn work(kind: &str, data: &Value) -> Work {
+fn work(kind: &str, data: &Value) -> NodeKind {
     let graph = json!({"nodes": [{"id": "n", "type": kind, "data": data}]});
     Graph::parse(&graph).unwrap().nodes()[0].work.clone()
 }
@@ -26,7 +26,7 @@ fn edges(count: usize, edges: &[(usize, usize)]) -> Graph {
 }
 
 #[test]
-fn an_unknown_type_is_told_with_its_place() {
+fn unknown_type_is_reported_with_its_path() {
     let graph = json!({"nodes": [
         {"id": "a", "type": "start", "position": {"x": 1}},
         {"id": "b", "type": "magic", "data": {}},
@@ -43,7 +43,7 @@ fn an_unknown_type_is_told_with_its_place() {
 }
 
 #[test]
-fn everything_that_is_wrong_is_told() {
+fn all_problems_are_reported() {
     let graph = json!({
         "nodes": [
             {"type": "start"}, {"id": "", "type": "end"}, {"id": 5, "type": "end"}, "x",
@@ -73,42 +73,44 @@ fn everything_that_is_wrong_is_told() {
 }
 
 #[test]
-fn there_are_bounds() {
+fn graph_size_is_limited() {
     let node = |id: usize| json!({"id": id.to_string(), "type": "end"});
     let nodes = |count| json!({"nodes": (0..count).map(node).collect::<Vec<_>>()});
-    assert!(Graph::parse(&nodes(limits::NODES)).is_ok());
-    assert_eq!(problems(&nodes(limits::NODES + 1))[0]["type"], "too_long");
-    let edges = vec![json!({"source": "x", "target": "y"}); limits::EDGES + 1];
+    assert!(Graph::parse(&nodes(limits::MAX_NODES)).is_ok());
+    assert_eq!(problems(&nodes(limits::MAX_NODES + 1))[0]["type"], "too_long");
+    let edges = vec![json!({"source": "x", "target": "y"}); limits::MAX_EDGES + 1];
     assert_eq!(problems(&json!({"edges": edges}))[0]["type"], "too_long");
     let bad = json!({"nodes": vec![json!({}); 99]});
-    assert_eq!(problems(&bad).len(), limits::PROBLEMS);
+    assert_eq!(problems(&bad).len(), limits::MAX_PROBLEMS);
     let long = json!({"nodes": [{"id": "x".repeat(256), "type": "end"}]});
     assert_eq!(problems(&long)[0]["type"], "string_too_long");
 }
 
 #[test]
-fn what_is_not_said_has_a_default() {
-    let Work::Llm(llm) = work("llm", &json!({})) else { panic!("a model") };
+fn missing_members_have_defaults() {
+    let NodeKind::Llm(llm) = work("llm", &json!({})) else { panic!("a model") };
     assert_eq!(llm.system_prompt, "You are a helpful assistant.");
     assert!((llm.temperature - 0.7).abs() < f64::EPSILON && !llm.history);
-    let Work::Http(http) = work("http", &json!({"timeoutSeconds": "99"})) else { panic!("http") };
+    let NodeKind::Http(http) = work("http", &json!({"timeoutSeconds": "99"})) else {
+        panic!("http")
+    };
     assert_eq!((http.method.as_str(), http.seconds, http.body), ("GET", 30, Value::Null));
-    let Work::Code(code) = work("code", &json!({"timeoutSeconds": -4, "memoryLimitMb": 1e9}))
+    let NodeKind::Code(code) = work("code", &json!({"timeoutSeconds": -4, "memoryLimitMb": 1e9}))
     else {
         panic!("code")
     };
     assert_eq!((code.seconds, code.mebibytes), (1, 512));
-    let Work::Code(code) = work("code", &json!({"timeoutSeconds": [], "memoryLimitMb": null}))
+    let NodeKind::Code(code) = work("code", &json!({"timeoutSeconds": [], "memoryLimitMb": null}))
     else {
         panic!("code")
     };
     assert_eq!((code.seconds, code.mebibytes), (30, 256));
-    assert_eq!(work("condition", &json!({})), Work::Condition { expression: "true".into() });
+    assert_eq!(work("condition", &json!({})), NodeKind::Condition { expression: "true".into() });
     assert_eq!(
         work("skill", &json!({"skillName": " ", "inputMappings": {}})),
-        Work::Skill { name: None, mappings: None }
+        NodeKind::Skill { name: None, mappings: None }
     );
-    assert_eq!(work("start", &Value::Null), Work::Start { variable: None });
+    assert_eq!(work("start", &Value::Null), NodeKind::Start { variable: None });
 }
 
 #[test]
@@ -134,7 +136,7 @@ fn cycles_are_found_wherever_they_are() {
 proptest! {
     /// Edges that only lead forward never close a cycle; one that leads back along them does.
     #[test]
-    fn a_way_back_is_a_cycle(pairs in prop::collection::vec((0_usize..20, 0_usize..20), 1..60)) {
+    fn back_edges_are_cycles(pairs in prop::collection::vec((0_usize..20, 0_usize..20), 1..60)) {
         let forward: Vec<_> = pairs.iter().filter(|(a, b)| a != b).map(|&(a, b)| (a.min(b), a.max(b))).collect();
         prop_assert!(!edges(20, &forward).has_cycle());
         if let Some(&(from, to)) = forward.first() {

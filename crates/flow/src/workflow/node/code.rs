@@ -1,4 +1,4 @@
-//! A node that runs Python, in the sandbox: without network, and without files but its own.
+//! Runs code nodes: Python in the sandbox, without network and with only its own files.
 
 use std::{
     collections::BTreeMap,
@@ -9,17 +9,18 @@ use std::{
 
 use savoir_engine::{cancel::Cancel, grant};
 use savoir_sandbox::{
-    Counted, End, Limits, Network, PathGrant, Policy, Sandbox, Stream, Userland, Variable, Watch,
+    Limits, MemoryCount, Network, PathGrant, Policy, ProcessEnd, Sandbox, Stream, Userland,
+    Variable, Watch,
 };
 use serde_json::Value;
 
-use super::{DISABLED, Done, Given, Stop};
+use super::{DISABLED, NodeContext, NodeError, NodeResult};
 use crate::workflow::{graph::Code, limits, scope::text_of};
 
 /// The file that Python is given.
 const FILE: &str = "node.py";
 
-/// Where it starts: an empty folder of its own.
+/// The working directory: an empty private folder.
 const DIRECTORY: &str = "/tmp";
 
 /// A processor that is used for too long is the same as too long a time.
@@ -32,22 +33,22 @@ struct Job {
     limits: Limits,
 }
 
-pub(super) async fn perform(code: &Code, given: &Given<'_>) -> Result<Done, Stop> {
-    if !given.host.features.code {
-        return Err(Stop::failed(DISABLED));
+pub(super) async fn run(code: &Code, context: &NodeContext<'_>) -> Result<NodeResult, NodeError> {
+    if !context.host.features.code {
+        return Err(NodeError::failed(DISABLED));
     }
     if code.code.trim().is_empty() {
-        return Err(Stop::failed("Code is required"));
+        return Err(NodeError::failed("Code is required"));
     }
-    let environment = environment(code, &given.input_text(), given.run.user).map_err(failed)?;
+    let environment = environment(code, &context.input_text(), context.run.user).map_err(failed)?;
     let job = Job { code: code.code.clone(), environment, limits: bounds(code) };
-    let slots = given.host.code.slots().clone();
+    let slots = context.host.code.slots().clone();
     let slot = slots.acquire_owned().await.map_err(failed)?;
     let cancel = Cancel::default();
-    // Whoever stops waiting for it ends it.
-    let _guard = cancel.guard();
+    // The code ends when the caller stops waiting.
+    let _guard = cancel.cancel_on_drop();
     let ran = tokio::task::spawn_blocking(move || {
-        let printed = run(job, &cancel);
+        let printed = run_job(job, &cancel);
         drop(slot);
         printed
     });
@@ -55,8 +56,8 @@ pub(super) async fn perform(code: &Code, given: &Given<'_>) -> Result<Done, Stop
     Ok(Value::from(output).into())
 }
 
-fn failed(reason: impl std::fmt::Display) -> Stop {
-    Stop::Failed(format!("Code execution failed: {reason}"))
+fn failed(reason: impl std::fmt::Display) -> NodeError {
+    NodeError::Failed(format!("Code execution failed: {reason}"))
 }
 
 /// All variables that it finds.
@@ -65,8 +66,8 @@ fn environment(
     input: &str,
     user: Option<i64>,
 ) -> Result<BTreeMap<String, Variable>, String> {
-    if code.variables.len() > limits::VARIABLES {
-        return Err(format!("there are more than {} variables", limits::VARIABLES));
+    if code.variables.len() > limits::MAX_VARIABLES {
+        return Err(format!("there are more than {} variables", limits::MAX_VARIABLES));
     }
     let mut texts = BTreeMap::new();
     for (name, value) in &code.variables {
@@ -79,8 +80,9 @@ fn environment(
     texts.insert("WORKFLOW_INPUT".to_owned(), input.to_owned());
     let user = user.map_or_else(|| "anonymous".to_owned(), |id| id.to_string());
     texts.insert("USER_ID".to_owned(), user);
-    if let Some((name, _)) = texts.iter().find(|(_, text)| text.len() > limits::VARIABLE_BYTES) {
-        return Err(format!("{name} is longer than {} KiB", limits::VARIABLE_BYTES >> 10));
+    if let Some((name, _)) = texts.iter().find(|(_, text)| text.len() > limits::MAX_VARIABLE_BYTES)
+    {
+        return Err(format!("{name} is longer than {} KiB", limits::MAX_VARIABLE_BYTES >> 10));
     }
     Ok(texts.into_iter().map(|(name, text)| (name, Variable::Plain(text))).collect())
 }
@@ -104,19 +106,19 @@ fn bounds(code: &Code) -> Limits {
         cpu: Some(code.seconds + 1),
         memory: code.mebibytes << 20,
         // What it uses, not what libraries map.
-        counted: Counted::Data,
-        processes: limits::CODE_PROCESSES,
-        open_files: limits::CODE_OPEN_FILES,
-        file_size: limits::CODE_SCRATCH,
-        scratch: limits::CODE_SCRATCH,
-        output: limits::PRINTED_AT_MOST,
+        memory_count: MemoryCount::Data,
+        processes: limits::MAX_CODE_PROCESSES,
+        open_files: limits::MAX_CODE_OPEN_FILES,
+        file_size: limits::MAX_CODE_SCRATCH_BYTES,
+        scratch: limits::MAX_CODE_SCRATCH_BYTES,
+        output: limits::MAX_PRINTED_BYTES,
     }
 }
 
-/// Runs it until it ends, and gives what it printed.
-fn run(job: Job, cancel: &Cancel) -> Result<String, Stop> {
-    // Nobody vouches for code that anyone can draw into a workflow, so both locks must hold.
-    if savoir_sandbox::landlock().is_none() {
+/// Runs a job until it ends and returns its output.
+fn run_job(job: Job, cancel: &Cancel) -> Result<String, NodeError> {
+    // Code in a workflow is unsigned, so both protections (mounts and Landlock) are required.
+    if savoir_sandbox::landlock_version().is_none() {
         return Err(failed("this machine has no Landlock, and the code is unsigned"));
     }
     let python = grant::resolve("python3", None).map_err(failed)?.path;
@@ -126,25 +128,30 @@ fn run(job: Job, cancel: &Cancel) -> Result<String, Stop> {
     let arguments = arguments(&inside.join(FILE));
     let sandbox = Sandbox::new(policy(job, &python, inside)).map_err(failed)?;
     let process = sandbox.start(&python, &arguments).map_err(failed)?;
-    cancel.hold(process.killer().map_err(failed)?);
+    cancel.set_process(process.kill_handle().map_err(failed)?);
     let mut printed = Vec::new();
-    let outcome = process.drive(b"", |stream, bytes| {
+    let outcome = process.communicate(b"", |stream, bytes| {
         if stream == Stream::Output {
-            let room = limits::PRINTED_BYTES.saturating_sub(printed.len());
-            printed.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            let budget = limits::MAX_SHOWN_OUTPUT_BYTES.saturating_sub(printed.len());
+            printed.extend_from_slice(&bytes[..bytes.len().min(budget)]);
         }
     });
     match outcome.end {
-        End::Exited(0) => Ok(text(&printed)),
-        End::TimedOut | End::Signalled(SIGNAL_CPU) => Err(Stop::failed("Code execution timed out")),
-        End::Exited(_) | End::Signalled(_) => {
-            Err(Stop::failed("Code execution returned non-zero status"))
+        ProcessEnd::Exited(0) => Ok(text(&printed)),
+        ProcessEnd::TimedOut | ProcessEnd::Signalled(SIGNAL_CPU) => {
+            Err(NodeError::failed("Code execution timed out"))
         }
-        End::TooMuchOutput => {
-            Err(failed(format_args!("it printed more than {} KiB", limits::PRINTED_AT_MOST >> 10)))
+        ProcessEnd::Exited(_) | ProcessEnd::Signalled(_) => {
+            Err(NodeError::failed("Code execution returned non-zero status"))
         }
-        End::TooMuchMemory | End::TooManyProcesses => Err(failed("it took too much memory")),
-        End::Stopped => Err(failed("it was stopped")),
+        ProcessEnd::TooMuchOutput => Err(failed(format_args!(
+            "it printed more than {} KiB",
+            limits::MAX_PRINTED_BYTES >> 10
+        ))),
+        ProcessEnd::TooMuchMemory | ProcessEnd::TooManyProcesses => {
+            Err(failed("it took too much memory"))
+        }
+        ProcessEnd::Stopped => Err(failed("it was stopped")),
     }
 }
 
@@ -168,7 +175,7 @@ fn policy(job: Job, python: &Path, code: PathBuf) -> Policy {
     }
 }
 
-/// What was printed as a text. A character that the limit cut in two is left out.
+/// Returns the output as text, without a character that the limit cut in two.
 fn text(printed: &[u8]) -> String {
     let whole = match std::str::from_utf8(printed) {
         Err(error) if error.error_len().is_none() => &printed[..error.valid_up_to()],
@@ -183,8 +190,8 @@ mod tests {
 
     use super::*;
 
-    fn variables(given: Value, input: &str) -> Result<Vec<String>, String> {
-        let Value::Object(variables) = given else { panic!("an object") };
+    fn variables(declared: Value, input: &str) -> Result<Vec<String>, String> {
+        let Value::Object(variables) = declared else { panic!("an object") };
         let code = Code { code: "x".into(), seconds: 1, mebibytes: 64, variables };
         let environment = environment(&code, input, None)?;
         let shown = environment.into_iter().map(|(name, value)| match value {
@@ -215,13 +222,13 @@ mod tests {
             "ß",
         ] {
             // `ß` becomes `SS`, which is a name like any other.
-            let mut given = Map::new();
-            given.insert(name.to_owned(), json!("x"));
-            assert_eq!(variables(given.into(), "in").is_ok(), name == "ß", "{name}");
+            let mut declared = Map::new();
+            declared.insert(name.to_owned(), json!("x"));
+            assert_eq!(variables(declared.into(), "in").is_ok(), name == "ß", "{name}");
         }
-        assert!(variables(json!({}), &"x".repeat(limits::VARIABLE_BYTES)).is_ok());
+        assert!(variables(json!({}), &"x".repeat(limits::MAX_VARIABLE_BYTES)).is_ok());
         assert_eq!(
-            variables(json!({}), &"x".repeat(limits::VARIABLE_BYTES + 1)).unwrap_err(),
+            variables(json!({}), &"x".repeat(limits::MAX_VARIABLE_BYTES + 1)).unwrap_err(),
             "WORKFLOW_INPUT is longer than 120 KiB"
         );
     }

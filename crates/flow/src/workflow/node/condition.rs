@@ -1,22 +1,22 @@
-//! A node that chooses a way.
+//! Runs condition nodes, which choose a branch.
 
-use super::{Done, Given, Stop};
+use super::{NodeContext, NodeError, NodeResult};
 use crate::{
     event::{Emitter, Thought},
     workflow::condition,
 };
 
-pub(super) async fn perform(
+pub(super) async fn run(
     expression: &str,
-    given: &Given<'_>,
+    context: &NodeContext<'_>,
     out: &Emitter,
-) -> Result<Done, Stop> {
-    let branch = condition::holds(expression, &given.scope());
+) -> Result<NodeResult, NodeError> {
+    let branch = condition::is_true(expression, &context.scope());
     let thought = Thought::about("condition")
-        .with("node_id", given.id)
+        .with("node_id", context.id)
         .with("expression", expression)
         .with("branch", if branch { "true" } else { "false" });
     out.emit(thought).await?;
-    let output = given.input.clone().into_owned();
-    Ok(Done { output, branch: Some(branch), ..Done::default() })
+    let output = context.input.clone().into_owned();
+    Ok(NodeResult { output, branch: Some(branch), ..NodeResult::default() })
 }

@@ -1,7 +1,7 @@
-//! A node that asks a server.
+//! Runs HTTP nodes, which send a request to a server.
 //!
-//! Nothing is started for it: the request is made here, under a policy that is held before the
-//! first byte leaves. The address that was judged is the one that is dialled.
+//! The request is sent from this process. The policy is checked before the first byte is sent, and
+//! the connection goes to the address that was checked.
 
 mod answer;
 mod request;
@@ -11,28 +11,28 @@ use std::time::Duration;
 
 use reqwest::{Url, header};
 
-use super::{DISABLED, Done, Given, Stop};
+use super::{DISABLED, NodeContext, NodeError, NodeResult};
 use crate::workflow::{graph::Http, host::HttpPolicy};
 
-/// What clients are told of everything that goes wrong on the way.
+/// The error for clients if the request fails.
 const FAILED: &str = "HTTP request failed";
 
-pub(super) async fn perform(http: &Http, given: &Given<'_>) -> Result<Done, Stop> {
-    if !given.host.features.http {
-        return Err(Stop::failed(DISABLED));
+pub(super) async fn run(http: &Http, context: &NodeContext<'_>) -> Result<NodeResult, NodeError> {
+    if !context.host.features.http {
+        return Err(NodeError::failed(DISABLED));
     }
     let limit = Duration::from_secs(http.seconds);
-    let asked = ask(http, given);
-    tokio::time::timeout(limit, asked).await.unwrap_or_else(|_| Err(Stop::failed(FAILED)))
+    let asked = ask(http, context);
+    tokio::time::timeout(limit, asked).await.unwrap_or_else(|_| Err(NodeError::failed(FAILED)))
 }
 
-async fn ask(http: &Http, given: &Given<'_>) -> Result<Done, Stop> {
-    let scope = given.scope();
+async fn ask(http: &Http, context: &NodeContext<'_>) -> Result<NodeResult, NodeError> {
+    let scope = context.scope();
     let method = request::method(&http.method)?;
     let url = request::url(&http.url, &scope)?;
     let headers = request::headers(&http.headers, &scope)?;
     let body = request::body(&http.body, &scope)?;
-    let client = target::judge(&url, &given.host.http).await?.client()?;
+    let client = target::judge(&url, &context.host.http).await?.client()?;
     let mut request = client.request(method, url).headers(headers.clone());
     if let Some(body) = body {
         if let Some(kind) = body.kind
@@ -49,21 +49,21 @@ async fn ask(http: &Http, given: &Given<'_>) -> Result<Done, Stop> {
         Some(path) => answer::part(&text, path),
         None => text.into(),
     };
-    Ok(Done { output, status_code, ..Done::default() })
+    Ok(NodeResult { output, status_code, ..NodeResult::default() })
 }
 
-/// What a server answered to somebody who only reads.
+/// The response to a GET request.
 #[derive(Debug)]
 pub struct Page {
     pub status: u16,
-    /// Where it is instead.
+    /// The target of a redirect.
     pub location: Option<String>,
-    /// Whether it says that it is HTML.
+    /// Whether the content type is HTML.
     pub is_html: bool,
     pub text: String,
 }
 
-/// Reads a page under the same rules as a node. Redirects are told, not followed.
+/// Reads a page under the same rules as a node. Redirects are returned, not followed.
 pub async fn read_page(url: &Url, policy: &HttpPolicy, limit: Duration) -> Result<Page, String> {
     let read = async {
         let client = target::judge(url, policy).await?.client()?;
@@ -80,15 +80,15 @@ pub async fn read_page(url: &Url, policy: &HttpPolicy, limit: Duration) -> Resul
     };
     match tokio::time::timeout(limit, read).await {
         Ok(Ok(page)) => Ok(page),
-        Ok(Err(Stop::Failed(reason))) => Err(reason),
-        Ok(Err(Stop::Gone)) | Err(_) => Err(FAILED.to_owned()),
+        Ok(Err(NodeError::Failed(reason))) => Err(reason),
+        Ok(Err(NodeError::Gone)) | Err(_) => Err(FAILED.to_owned()),
     }
 }
 
-/// The reason is for the log: it may name addresses that are nobody's business.
-fn failed(error: reqwest::Error) -> Stop {
+/// Logs the reason, which may contain private addresses, and returns the error for clients.
+fn failed(error: reqwest::Error) -> NodeError {
     let error = error.without_url();
     let source = std::error::Error::source(&error).map(ToString::to_string);
     tracing::warn!(%error, source, "a request of a workflow failed");
-    Stop::failed(FAILED)
+    NodeError::failed(FAILED)
 }

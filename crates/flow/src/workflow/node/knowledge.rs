@@ -1,42 +1,48 @@
-//! A node that searches a knowledge base.
+//! Runs knowledge nodes, which search a knowledge base.
 
 use savoir_knowledge::{Passage, SearchError, limits};
 
-use super::{Done, Given, Stop};
+use super::{NodeContext, NodeError, NodeResult};
 use crate::{
     event::{Emitter, Thought},
     prompt::first_chars,
     retrieval::numbered,
 };
 
-/// What clients are told when they can do nothing about it.
+/// The error for clients if the search fails.
 const FAILED: &str = "Retrieval failed";
 
-pub(super) async fn perform(
+pub(super) async fn run(
     base: Option<&str>,
-    given: &Given<'_>,
+    context: &NodeContext<'_>,
     out: &Emitter,
-) -> Result<Done, Stop> {
-    let base = base.ok_or_else(|| Stop::failed("Knowledge base not configured"))?;
-    let input = given.input_text();
-    let query = first_chars(&input, limits::QUERY_CHARS);
-    let thought = |status| Thought::new("retrieval", status).with("node_id", given.id);
+) -> Result<NodeResult, NodeError> {
+    let base = base.ok_or_else(|| NodeError::failed("Knowledge base not configured"))?;
+    let input = context.input_text();
+    let query = first_chars(&input, limits::MAX_QUERY_CHARS);
+    let thought = |status| Thought::new("retrieval", status).with("node_id", context.id);
     out.emit(thought("start").with("kb_id", base).with("query", query)).await?;
-    let passages = search(base, query, given).await?;
+    let passages = search(base, query, context).await?;
     out.emit(thought("complete").with("results_count", passages.len())).await?;
-    Ok(Done { output: numbered(&passages).into(), ..Done::default() })
+    Ok(NodeResult { output: numbered(&passages).into(), ..NodeResult::default() })
 }
 
-async fn search(base: &str, query: &str, given: &Given<'_>) -> Result<Vec<Passage>, Stop> {
-    let Some(knowledge) = &given.host.services.knowledge else {
-        return Err(Stop::failed(FAILED));
+async fn search(
+    base: &str,
+    query: &str,
+    context: &NodeContext<'_>,
+) -> Result<Vec<Passage>, NodeError> {
+    let Some(knowledge) = &context.host.services.knowledge else {
+        return Err(NodeError::failed(FAILED));
     };
-    let found = knowledge.search(base, given.run.user, query, limits::PASSAGES).await;
+    let found = knowledge.search(base, context.run.user, query, limits::DEFAULT_PASSAGES).await;
     found.map_err(|error| match error {
-        SearchError::UnknownBase(_) | SearchError::OtherModel => Stop::Failed(error.to_string()),
+        SearchError::UnknownBase(_) | SearchError::OtherModel => {
+            NodeError::Failed(error.to_string())
+        }
         SearchError::Store(_) => {
             tracing::warn!(knowledge_base = base, %error, "a search failed");
-            Stop::failed(FAILED)
+            NodeError::failed(FAILED)
         }
     })
 }

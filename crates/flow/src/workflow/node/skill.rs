@@ -1,30 +1,30 @@
-//! A node that runs a skill.
+//! Runs skill nodes.
 
 use serde_json::{Map, Value};
 
-use super::{Done, Given, Stop};
+use super::{NodeContext, NodeError, NodeResult};
 use crate::{
     event::Emitter,
     prompt::{self, PromptRun, first_input},
     workflow::{
         scope::{Scope, text_of},
-        template::{self, Room, TooLong},
+        template::{self, TextBudget, TextTooLong},
     },
 };
 
-pub(super) async fn perform(
+pub(super) async fn run(
     name: Option<&str>,
     mappings: Option<&Map<String, Value>>,
-    given: &Given<'_>,
+    context: &NodeContext<'_>,
     out: &Emitter,
-) -> Result<Done, Stop> {
-    let name = name.ok_or_else(|| Stop::failed("Skill not selected"))?;
-    let skill = given.skill(name).await?;
+) -> Result<NodeResult, NodeError> {
+    let name = name.ok_or_else(|| NodeError::failed("Skill not selected"))?;
+    let skill = context.skill(name).await?;
     let inputs = match mappings {
-        Some(mappings) => mapped_inputs(mappings, &given.scope())?,
-        None => first_input(&skill, &given.input_text()),
+        Some(mappings) => mapped_inputs(mappings, &context.scope())?,
+        None => first_input(&skill, &context.input_text()),
     };
-    let (model, user) = (given.run.model, given.run.user);
+    let (model, user) = (context.run.model, context.run.user);
     let run = PromptRun {
         skill: &skill,
         inputs: &inputs,
@@ -33,10 +33,10 @@ pub(super) async fn perform(
         user,
         held_to_outputs: false,
     };
-    let outcome = prompt::steps(&given.host.services, run, out).await?;
+    let outcome = prompt::steps(&context.host.services, run, out).await?;
     match outcome.error {
         None => Ok(Value::from(outcome.text).into()),
-        Some(error) => Err(Stop::Failed(error)),
+        Some(error) => Err(NodeError::Failed(error)),
     }
 }
 
@@ -45,11 +45,11 @@ pub(super) async fn perform(
 pub fn mapped_inputs(
     mappings: &Map<String, Value>,
     scope: &Scope<'_>,
-) -> Result<Map<String, Value>, TooLong> {
-    let mut room = Room::default();
+) -> Result<Map<String, Value>, TextTooLong> {
+    let mut budget = TextBudget::default();
     let mapped = mappings.iter().map(|(name, value)| {
         let text = match value {
-            Value::String(text) => mapped(text, scope, &mut room)?,
+            Value::String(text) => mapped(text, scope, &mut budget)?,
             other => text_of(other).into_owned(),
         };
         Ok((name.clone(), Value::from(text)))
@@ -57,16 +57,16 @@ pub fn mapped_inputs(
     mapped.collect()
 }
 
-fn mapped(text: &str, scope: &Scope<'_>, room: &mut Room) -> Result<String, TooLong> {
+fn mapped(text: &str, scope: &Scope<'_>, budget: &mut TextBudget) -> Result<String, TextTooLong> {
     let whole = match scope.output(text) {
         Some(output) => text_of(output),
-        None if text.contains("{{") => return template::fill_within(text, scope, room),
+        None if text.contains("{{") => return template::fill_within(text, scope, budget),
         None => match template::is_path(text).then(|| scope.find(text)).flatten() {
             Some(found) => found.text(),
             None => text.into(),
         },
     };
-    room.take(&whole)?;
+    budget.take(&whole)?;
     Ok(whole.into_owned())
 }
 
@@ -104,14 +104,14 @@ mod tests {
     }
 
     #[test]
-    fn the_first_required_input_is_the_one() {
+    fn first_required_input_gets_the_text() {
         let skill = |inputs: &str| {
             let text = format!("---\nname: a\ninputs: {inputs}\n---\nx\n");
             testing::skill(&text, savoir_skill::Dialect::AGENT_FLOW)
         };
-        let given = |inputs| Value::from(first_input(&skill(inputs), "t"));
-        assert_eq!(given("[{name: a}, {name: b, required: true}]"), json!({"b": "t"}));
-        assert_eq!(given("[{name: a}, {name: b}]"), json!({"a": "t"}));
-        assert_eq!(given("[]"), json!({}));
+        let context = |inputs| Value::from(first_input(&skill(inputs), "t"));
+        assert_eq!(context("[{name: a}, {name: b, required: true}]"), json!({"b": "t"}));
+        assert_eq!(context("[{name: a}, {name: b}]"), json!({"a": "t"}));
+        assert_eq!(context("[]"), json!({}));
     }
 }

@@ -8,27 +8,27 @@ use thiserror::Error;
 
 use super::WorkflowRun;
 use crate::workflow::{
-    graph::{Graph, Node, Work},
+    graph::{Graph, Node, NodeKind},
     limits,
-    node::{Done, Exchange},
+    node::{Exchange, NodeResult},
     scope::text_of,
 };
 
-/// How far a run is: a checkpoint, and what it takes to stay within bounds.
-pub(super) struct State {
+/// The progress of a run: a checkpoint, and the size of its outputs.
+pub(super) struct RunState {
     checkpoint: Checkpoint,
     /// Bytes of all outputs.
     bytes: usize,
 }
 
-/// The outputs of all nodes are more than a checkpoint should hold.
+/// The outputs of all nodes exceed the size limit of a checkpoint.
 #[derive(Clone, Copy, Debug, Error)]
-#[error("Workflow outputs exceed {} MiB", limits::OUTPUT_BYTES >> 20)]
-pub(super) struct TooMuch;
+#[error("Workflow outputs exceed {} MiB", limits::MAX_OUTPUT_BYTES >> 20)]
+pub(super) struct OutputsTooLarge;
 
-impl State {
+impl RunState {
     pub(super) fn new(mut checkpoint: Checkpoint) -> Self {
-        forget(&mut checkpoint.history);
+        trim_history(&mut checkpoint.history);
         let bytes = checkpoint.outputs.values().map(|output| text_of(output).len()).sum();
         Self { checkpoint, bytes }
     }
@@ -37,14 +37,14 @@ impl State {
         &self.checkpoint
     }
 
-    /// Queues the first nodes, unless the run is further already.
-    pub(super) fn begin(&mut self, starts: Vec<String>) {
+    /// Queues the start nodes, unless the run has already started.
+    pub(super) fn queue_start_nodes(&mut self, starts: Vec<String>) {
         if self.checkpoint.executed_nodes.is_empty() && self.checkpoint.queue.is_empty() {
             self.checkpoint.queue = starts;
         }
     }
 
-    /// The head of the queue. It stays there until it is done.
+    /// Returns the first node of the queue, which stays there until it is complete.
     pub(super) fn next<'a>(&mut self, graph: &'a Graph) -> Option<&'a Node> {
         loop {
             let id = self.checkpoint.queue.first()?;
@@ -56,26 +56,26 @@ impl State {
         }
     }
 
-    /// The output of the first edge that comes from a node that has run, else the run's own input.
+    /// Returns the output of the first predecessor that has run, or else the input of the run.
     pub(super) fn input_of<'a>(&'a self, node: &Node, run: &'a WorkflowRun<'_>) -> Cow<'a, Value> {
         let mut before = run.graph.before(&node.id);
         match before.find_map(|source| self.checkpoint.outputs.get(&source.id)) {
-            Some(output) if !matches!(node.work, Work::Start { .. }) => Cow::Borrowed(output),
+            Some(output) if !matches!(node.work, NodeKind::Start { .. }) => Cow::Borrowed(output),
             _ => Cow::Owned(run.input.into()),
         }
     }
 
-    /// Keeps what came of a node, and queues what follows.
+    /// Stores the result of a node and queues the next nodes.
     pub(super) fn complete(
         &mut self,
         node: &Node,
-        done: Done,
+        result: NodeResult,
         graph: &Graph,
-    ) -> Result<(), TooMuch> {
-        let Done { output, variable, branch, exchange, .. } = done;
+    ) -> Result<(), OutputsTooLarge> {
+        let NodeResult { output, variable, branch, exchange, .. } = result;
         let bytes = self.bytes + text_of(&output).len();
-        if bytes > limits::OUTPUT_BYTES {
-            return Err(TooMuch);
+        if bytes > limits::MAX_OUTPUT_BYTES {
+            return Err(OutputsTooLarge);
         }
         self.bytes = bytes;
         if let Some(name) = variable {
@@ -85,18 +85,19 @@ impl State {
         self.checkpoint.executed_nodes.push(node.id.clone());
         self.checkpoint.queue.retain(|id| *id != node.id);
         if let Some(exchange) = exchange {
-            self.remember(exchange);
+            self.add_to_history(exchange);
         }
-        if node.work == Work::End {
+        if node.work == NodeKind::End {
             self.checkpoint.queue.clear();
             return Ok(());
         }
         for (edge, target) in graph.from(&node.id) {
-            let leads = match (branch, &edge.handle) {
+            let is_taken = match (branch, &edge.handle) {
                 (Some(branch), Some(handle)) => handle == if branch { "true" } else { "false" },
                 _ => true,
             };
-            if leads && !self.has_run(&target.id) && !self.checkpoint.queue.contains(&target.id) {
+            if is_taken && !self.has_run(&target.id) && !self.checkpoint.queue.contains(&target.id)
+            {
                 self.checkpoint.queue.push(target.id.clone());
             }
         }
@@ -118,22 +119,23 @@ impl State {
         self.checkpoint.outputs.contains_key(id)
     }
 
-    fn remember(&mut self, Exchange { question, answer }: Exchange) {
+    fn add_to_history(&mut self, Exchange { question, answer }: Exchange) {
         let history = &mut self.checkpoint.history;
         history.push(json!({"role": "user", "content": question}));
         history.push(json!({"role": "assistant", "content": answer}));
-        forget(history);
+        trim_history(history);
     }
 }
 
 /// Drops the oldest messages when there are too many. The last two always stay.
-fn forget(history: &mut Vec<Value>) {
+fn trim_history(history: &mut Vec<Value>) {
     let mut bytes = 0;
     let fits = |message: &&Value| {
         bytes += message["content"].as_str().map_or(0, str::len);
-        bytes <= limits::HISTORY_BYTES
+        bytes <= limits::MAX_HISTORY_BYTES
     };
-    let kept = history.iter().rev().take(limits::HISTORY_MESSAGES).take_while(fits).count();
-    let kept = kept.max(2).min(history.len());
-    history.drain(..history.len() - kept);
+    let remaining =
+        history.iter().rev().take(limits::MAX_HISTORY_MESSAGES).take_while(fits).count();
+    let remaining = remaining.max(2).min(history.len());
+    history.drain(..history.len() - remaining);
 }

@@ -30,14 +30,14 @@ impl LanguageModel for Silent {
     }
 }
 
-fn host() -> Host {
+fn host() -> WorkflowHost {
     let mut models = Models::default();
     models.add("stub", Arc::new(Silent), Some("silent".to_owned()));
     let workflow = Duration::from_millis(1050);
     let limits = TimeLimits { workflow, ..TimeLimits::default() };
-    Host {
+    WorkflowHost {
         services: Services { models: Arc::new(models), knowledge: None, database: None, limits },
-        shelf: Arc::new(NoSkills),
+        skill_lookup: Arc::new(NoSkills),
         features: Features::default(),
         http: HttpPolicy::default(),
         code: CodePolicy::default(),
@@ -56,7 +56,7 @@ async fn a_run_that_takes_too_long_ends() {
         "edges": [{"source": "s", "target": "m"}],
     });
     let graph = Graph::parse(&graph).unwrap();
-    let given = WorkflowRun {
+    let context = WorkflowRun {
         workflow_id: "w",
         workflow_name: "W",
         graph: &graph,
@@ -69,7 +69,7 @@ async fn a_run_that_takes_too_long_ends() {
     };
     let (out, mut events) = Emitter::channel();
     let host = host();
-    let outcome = sendable(run(&host, given, &NoJournal, &out)).await.unwrap();
+    let outcome = sendable(run(&host, context, &NoJournal, &out)).await.unwrap();
     assert_eq!(outcome, WorkflowOutcome::TimedOut);
     drop(out);
     let mut last = None;

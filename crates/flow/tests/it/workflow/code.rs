@@ -6,14 +6,14 @@ use savoir_flow::{
     event::{Emitter, Event, Gone},
     workflow::{NoJournal, run},
 };
-use savoir_sandbox::{Level, Support};
+use savoir_sandbox::{RunnableTools, SandboxSupport};
 use serde_json::{Value, json};
 
 use super::{Scripted, error_of, fresh, graph, host, output_of};
 
 /// Whether this machine holds a sandbox and has a Python of the system.
 pub(super) fn can_run() -> bool {
-    let held = Support::examine().level() == Level::Everything
+    let held = SandboxSupport::detect().runnable_tools() == RunnableTools::All
         && std::path::Path::new("/usr/bin/python3").exists();
     if !held {
         eprintln!("note: code cannot run here, so this test checks nothing");
@@ -69,7 +69,7 @@ async fn code_that_fails() {
 }
 
 #[tokio::test]
-async fn code_is_alone() {
+async fn code_has_no_network_and_no_host_files() {
     if !can_run() {
         return;
     }
@@ -101,7 +101,7 @@ print(tried(lambda: open("/tmp/own", "w").write("x")), os.getcwd())
 }
 
 #[tokio::test]
-async fn code_ends_when_nobody_waits() {
+async fn code_ends_when_cancelled() {
     if !can_run() {
         return;
     }

@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use savoir_flow::workflow::{Host, HttpPolicy};
+use savoir_flow::workflow::{HttpPolicy, WorkflowHost};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -45,14 +45,14 @@ fn answer(status: &str, headers: &str, body: &str) -> Vec<u8> {
     format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n{headers}\r\n{body}").into_bytes()
 }
 
-fn open() -> Host {
+fn open() -> WorkflowHost {
     let mut host = host(&Scripted::new(&[]));
     host.http.private = true;
     host
 }
 
 #[tokio::test]
-async fn a_server_is_asked() {
+async fn request_is_sent_to_the_server() {
     let (address, served) = server(answer("201 Created", "", r#"{"a": [{"b": 7}]}"#)).await;
     let data = json!({
         "method": "post",
@@ -102,7 +102,7 @@ async fn redirects_are_not_followed() {
 }
 
 #[tokio::test]
-async fn the_judged_address_is_the_one_that_is_dialled() {
+async fn checked_address_is_connected() {
     let (address, served) = server(answer("200 OK", "", "here")).await;
     let data = json!({"url": format!("http://localhost:{}/", address.port())});
     assert_eq!(output_of(&open(), "http", data, "x").await, json!("here"));
@@ -136,7 +136,7 @@ async fn private_addresses_are_blocked_by_default() {
 }
 
 #[tokio::test]
-async fn a_template_does_not_lead_elsewhere() {
+async fn template_cannot_change_the_host() {
     let mut host = open();
     host.http = HttpPolicy { private: true, ..HttpPolicy::only(["example.invalid"]).unwrap() };
     let data = json!({"url": "http://{{input}}example.invalid/"});

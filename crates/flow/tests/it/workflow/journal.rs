@@ -1,4 +1,4 @@
-//! What is kept of a run, and how it goes on.
+//! Tests which progress of a run is stored, and how the run resumes.
 
 use std::{
     sync::{Arc, Mutex},
@@ -42,7 +42,7 @@ impl Journal for Memory {
     ) -> BoxFuture<'a, Result<(), JournalError>> {
         let mut kept = self.kept.lock().unwrap();
         let result = if self.taken_after == Some(kept.len()) {
-            Err(JournalError::Taken)
+            Err(JournalError::TakenOver)
         } else if self.broken {
             Err(JournalError::Failed("the disk is full".to_owned()))
         } else {
@@ -52,7 +52,7 @@ impl Journal for Memory {
         Box::pin(std::future::ready(result))
     }
 
-    fn taken(&self) -> BoxFuture<'_, ()> {
+    fn lease_lost(&self) -> BoxFuture<'_, ()> {
         if self.taken_soon {
             Box::pin(tokio::time::sleep(Duration::from_millis(20)))
         } else {
@@ -128,7 +128,7 @@ async fn a_failed_node_is_repeated() {
 }
 
 #[tokio::test]
-async fn a_checkpoint_goes_on_also_in_a_changed_graph() {
+async fn checkpoint_resumes_in_a_changed_graph() {
     let kept = Checkpoint {
         outputs: json!({"s": "IN", "removed": "x"}).as_object().cloned().unwrap(),
         executed_nodes: vec!["s".into(), "removed".into()],
@@ -169,7 +169,7 @@ async fn a_run_that_was_taken_over_stops() {
             outcome
         };
         let (outcome, last) = tokio::join!(running, listen);
-        assert_eq!(outcome, Ok(WorkflowOutcome::Taken));
+        assert_eq!(outcome, Ok(WorkflowOutcome::TakenOver));
         assert_eq!(journal.statuses(), ["running"]);
         let error = "Execution was taken over by another worker".to_owned();
         assert_eq!(last, Some(Event::WorkflowError { error }));
@@ -192,13 +192,13 @@ impl Journal for Slow {
         })
     }
 
-    fn taken(&self) -> BoxFuture<'_, ()> {
+    fn lease_lost(&self) -> BoxFuture<'_, ()> {
         Box::pin(tokio::time::sleep(Duration::from_millis(20)))
     }
 }
 
 #[tokio::test]
-async fn a_lease_that_is_given_back_was_not_taken() {
+async fn released_lease_is_not_lost() {
     let graph = graph(&[("s", "start", json!({}))], &[]);
     let (out, _listener) = Emitter::channel();
     let outcome = run(&host(&Scripted::new(&[])), fresh(&graph, "IN"), &Slow, &out).await;
@@ -206,7 +206,7 @@ async fn a_lease_that_is_given_back_was_not_taken() {
 }
 
 #[tokio::test]
-async fn a_run_that_cannot_be_kept_stops() {
+async fn run_stops_if_checkpoints_cannot_be_stored() {
     let (graph, journal) = (chain(), Memory { broken: true, ..Memory::default() });
     let all = lines(&events(&host(&Scripted::new(&[])), fresh(&graph, "IN"), &journal).await);
     assert_eq!(
@@ -216,7 +216,7 @@ async fn a_run_that_cannot_be_kept_stops() {
 }
 
 #[tokio::test]
-async fn a_run_that_nobody_hears_can_be_resumed() {
+async fn run_without_a_listener_can_be_resumed() {
     let (graph, journal) = (chain(), Arc::new(Memory::default()));
     let (out, mut listener) = Emitter::channel();
     let host = host(&Scripted::new(&["one ".repeat(100).as_str()]));

@@ -1,4 +1,4 @@
-//! What each type of node does, and the order of its events.
+//! Tests what each type of node does, and the order of its events.
 
 use savoir_flow::workflow::Features;
 use savoir_model::Message;
@@ -55,7 +55,7 @@ async fn a_model_is_told_what_a_skill_says() {
 }
 
 #[tokio::test]
-async fn only_a_node_that_wants_hears_what_was_said() {
+async fn history_is_sent_only_if_enabled() {
     let model = Scripted::new(&["one", "two", "three"]);
     let nodes = [
         ("s", "start", json!({})),
@@ -97,7 +97,7 @@ async fn a_skill_runs_and_its_events_carry_the_node() {
 }
 
 #[tokio::test]
-async fn failures_have_the_words_of_the_contract() {
+async fn failure_messages_match_the_contract() {
     let host = |answers: &[&str]| host(&Scripted::new(answers));
     let none = host(&[]);
     for (kind, data, expected) in [
@@ -131,7 +131,7 @@ async fn failures_have_the_words_of_the_contract() {
 }
 
 #[tokio::test]
-async fn a_failed_skill_is_told_once() {
+async fn skill_failure_is_reported_once() {
     let model = Scripted::new(&["!no"]);
     let nodes = [("s", "start", json!({})), ("k", "skill", json!({"skillName": "summary"}))];
     let lines = inner_lines(&host(&model), &graph(&nodes, &["s k"]), "IN").await;

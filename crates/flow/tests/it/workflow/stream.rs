@@ -1,4 +1,4 @@
-//! The way through a graph.
+//! Tests the order in which the nodes of a graph run.
 
 use proptest::prelude::*;
 use savoir_flow::workflow::{Graph, file};
@@ -55,7 +55,7 @@ async fn a_condition_chooses() {
 }
 
 #[tokio::test]
-async fn an_end_stops_although_more_is_queued() {
+async fn end_node_stops_the_run() {
     let nodes = [("s", "start", json!({})), ("e", "end", json!({})), ("a", "condition", json!({}))];
     assert_eq!(order(&graph(&nodes, &["s e", "s a"]), "x").await, ["s", "e"]);
 }

@@ -1,4 +1,4 @@
-//! The text of a document: paragraphs, headings, lists, tables.
+//! Reads the text of a Word document: paragraphs, headings, lists and tables.
 
 use quick_xml::events::{BytesStart, Event};
 
@@ -10,18 +10,18 @@ use crate::{extract::ExtractError, limits};
 
 /// Elements whose text is not part of the document as it reads now: what was deleted or moved
 /// away, and what is there a second time for older programs.
-const SKIPPED: [&[u8]; 3] = [b"Fallback", b"del", b"moveFrom"];
+const SKIPPED_ELEMENTS: [&[u8]; 3] = [b"Fallback", b"del", b"moveFrom"];
 
 /// Lists deeper than this are not indented further.
-const DEPTH: usize = 8;
+const MAX_LIST_DEPTH: usize = 8;
 
-/// What is written so far.
+/// The Markdown that is written so far, and the current paragraph.
 pub(super) struct Body {
     styles: Styles,
     out: String,
     paragraph: String,
     heading: Option<u8>,
-    /// How deep the list item is.
+    /// The depth of the list item.
     item: Option<usize>,
     /// Whether what was written last is an item or a row, which need no blank line between them.
     tight: bool,
@@ -30,7 +30,7 @@ pub(super) struct Body {
     tables: usize,
     /// Within `<w:t>`.
     in_text: bool,
-    /// How deep in something that is skipped.
+    /// The depth inside a skipped element.
     skipped: usize,
 }
 
@@ -52,8 +52,8 @@ impl Body {
 
     pub(super) fn read(mut self, xml: Xml<'_, '_>) -> Result<String, ExtractError> {
         each_event(xml, |event| {
-            self.hear(&event);
-            if self.out.len() + self.paragraph.len() > limits::DOCUMENT_TEXT {
+            self.handle_event(&event);
+            if self.out.len() + self.paragraph.len() > limits::MAX_DOCUMENT_TEXT_BYTES {
                 return Err(ExtractError::TooMuchText);
             }
             Ok(())
@@ -64,10 +64,10 @@ impl Body {
         Ok(self.out)
     }
 
-    fn hear(&mut self, event: &Event<'_>) {
+    fn handle_event(&mut self, event: &Event<'_>) {
         match event {
-            Event::Start(start) if SKIPPED.contains(&local(start)) => self.skipped += 1,
-            Event::End(end) if SKIPPED.contains(&end.local_name().into_inner()) => {
+            Event::Start(start) if SKIPPED_ELEMENTS.contains(&local(start)) => self.skipped += 1,
+            Event::End(end) if SKIPPED_ELEMENTS.contains(&end.local_name().into_inner()) => {
                 self.skipped = self.skipped.saturating_sub(1);
             }
             _ if self.skipped > 0 => {}
@@ -154,7 +154,7 @@ impl Body {
                 self.block(false, &format!("{} {line}", "#".repeat(level.min(6).into())));
             }
             (None, Some(depth)) => {
-                let indent = "  ".repeat(depth.min(DEPTH));
+                let indent = "  ".repeat(depth.min(MAX_LIST_DEPTH));
                 self.block(true, &format!("{indent}- {text}"));
             }
             (None, None) => self.block(false, text),

@@ -1,5 +1,5 @@
-//! Which styles of a document are headings or lists: their ids are in the language of its author,
-//! the names of headings are not.
+//! Finds the styles of a Word document that are headings or lists. Style IDs are in the language of
+//! the author, but the names of heading styles are not.
 
 use std::collections::HashMap;
 
@@ -8,11 +8,11 @@ use quick_xml::events::Event;
 use super::{Xml, attribute, each_event, local};
 use crate::extract::ExtractError;
 
-/// What each style stands for, if it is more than looks.
+/// The styles that are headings or lists.
 #[derive(Debug, Default)]
 pub(super) struct Styles(HashMap<String, Style>);
 
-/// What a style stands for.
+/// The meaning of a style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
     /// A heading of this level.
@@ -48,13 +48,13 @@ impl Styles {
         Ok(Self(styles))
     }
 
-    /// What a style stands for; `Heading1` is one also without a list of styles.
+    /// Returns the meaning of a style; `Heading1` is known even without a list of styles.
     pub(super) fn get(&self, id: &str) -> Option<Style> {
         self.0.get(id).copied().or_else(|| named(id))
     }
 }
 
-/// What `heading 1`, `Heading1` or `Title` stands for.
+/// Returns the meaning of names such as `heading 1`, `Heading1` and `Title`.
 fn named(name: &str) -> Option<Style> {
     let name = name.to_ascii_lowercase();
     if name == "title" {

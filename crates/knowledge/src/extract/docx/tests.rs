@@ -82,7 +82,7 @@ fn a_numbered_main_part_is_found() {
 }
 
 #[test]
-fn what_is_no_document_is_told() {
+fn invalid_documents_are_rejected() {
     assert!(reason(b"garbage").contains("no ZIP file"));
     assert!(reason(&archive(&[("a.txt", b"x")])).contains("there is no word/document.xml"));
     assert!(reason(&[0xD0, 0xCF, 0x11, 0xE0, 0, 0]).contains("password"));
@@ -91,7 +91,7 @@ fn what_is_no_document_is_told() {
 }
 
 #[test]
-fn entities_of_its_own_are_refused() {
+fn custom_entities_are_refused() {
     let xml = "<!DOCTYPE x [<!ENTITY a SYSTEM \"file:///etc/passwd\">]><w:document><w:t>&a;</w:t>\
                </w:document>";
     assert!(reason(&archive(&[("word/document.xml", xml.as_bytes())])).contains("DOCTYPE"));
@@ -99,7 +99,7 @@ fn entities_of_its_own_are_refused() {
 }
 
 #[test]
-fn a_bomb_does_not_go_off() {
+fn zip_bomb_is_refused() {
     let blanks = " ".repeat(6 << 20);
     let bytes = document(&paragraph(&blanks));
     assert!(bytes.len() < 200 << 10);
@@ -116,13 +116,13 @@ fn a_bomb_does_not_go_off() {
     }
     assert_ne!(lies, bytes);
     assert!(reason(&lies).contains("larger"), "{}", reason(&lies));
-    let many: Vec<String> = (0..=limits::DOCX_FILES).map(|n| format!("f{n}")).collect();
+    let many: Vec<String> = (0..=limits::MAX_DOCX_FILES).map(|n| format!("f{n}")).collect();
     let parts: Vec<(&str, &[u8])> = many.iter().map(|name| (&**name, &b""[..])).collect();
     assert!(reason(&archive(&parts)).contains("more than 10000 files"));
 }
 
 #[test]
-fn depth_costs_nothing() {
+fn deep_nesting_is_handled() {
     let deep = "<w:tbl>".repeat(25_000);
     assert!(to_markdown(&document(&deep)).is_ok());
 }

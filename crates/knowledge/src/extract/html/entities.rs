@@ -1,7 +1,7 @@
-//! Character references: by number, by the names of Latin-1, and by the usual other names.
+//! Decodes character references: numeric ones, those of Latin-1 and other common names.
 
 /// Names of U+00A0 to U+00FF, in order.
-const LATIN_1: [&str; 96] = [
+const LATIN_1_ENTITIES: [&str; 96] = [
     "nbsp", "iexcl", "cent", "pound", "curren", "yen", "brvbar", "sect", "uml", "copy", "ordf",
     "laquo", "not", "shy", "reg", "macr", "deg", "plusmn", "sup2", "sup3", "acute", "micro",
     "para", "middot", "cedil", "sup1", "ordm", "raquo", "frac14", "frac12", "frac34", "iquest",
@@ -14,7 +14,7 @@ const LATIN_1: [&str; 96] = [
     "uuml", "yacute", "thorn", "yuml",
 ];
 
-const OTHERS: [(&str, char); 42] = [
+const OTHER_ENTITIES: [(&str, char); 42] = [
     ("amp", '&'),
     ("lt", '<'),
     ("gt", '>'),
@@ -60,15 +60,15 @@ const OTHERS: [(&str, char); 42] = [
 ];
 
 /// Characters of the longest reference that is known.
-const LONGEST: usize = 10;
+const MAX_ENTITY_BYTES: usize = 10;
 
-/// A text with its references resolved; what is none stays.
+/// Decodes the references in a text; invalid ones stay unchanged.
 pub(super) fn decode(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('&') {
         out.push_str(before);
-        let end = after.bytes().take(LONGEST + 1).position(|byte| byte == b';');
+        let end = after.bytes().take(MAX_ENTITY_BYTES + 1).position(|byte| byte == b';');
         let found = end.and_then(|end| Some((resolve(&after[..end])?, end)));
         if let Some((c, end)) = found {
             // A soft hyphen is not to be seen.
@@ -92,10 +92,10 @@ fn resolve(name: &str) -> Option<char> {
             None => number.parse().ok()?,
         };
         char::from_u32(code).filter(|c| *c != '\0').unwrap_or(char::REPLACEMENT_CHARACTER)
-    } else if let Some(place) = LATIN_1.iter().position(|known| *known == name) {
+    } else if let Some(place) = LATIN_1_ENTITIES.iter().position(|known| *known == name) {
         char::from(0xA0 + place as u8)
     } else {
-        OTHERS.iter().find(|(known, _)| *known == name)?.1
+        OTHER_ENTITIES.iter().find(|(known, _)| *known == name)?.1
     };
     Some(if c == '\u{A0}' { ' ' } else { c })
 }
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reference_stays() {
+    fn invalid_references_stay_unchanged() {
         for text in ["a & b", "&", "&;", "&nothing;", "&amp", "&#;", "&#xyz;", "R&D;é&é;"] {
             assert_eq!(decode(text), text);
         }

@@ -19,7 +19,7 @@ fn structure_becomes_markdown() {
 }
 
 #[test]
-fn words_are_not_torn_apart() {
+fn inline_tags_do_not_split_words() {
     assert_eq!(to_markdown("re<b>turn</b>ed <i>now</i>!"), "returned now!");
     assert_eq!(to_markdown("a<span> b</span>c"), "a bc");
     assert_eq!(to_markdown("<p>one</p>two"), "one\n\ntwo");
@@ -27,13 +27,13 @@ fn words_are_not_torn_apart() {
 }
 
 #[test]
-fn pictures_speak_through_their_words() {
+fn images_are_replaced_by_their_alt_text() {
     assert_eq!(to_markdown("see <img src=a.png alt=\"a lamp\"> here"), "see a lamp here");
     assert_eq!(to_markdown("<img src='a=b' alt='x &amp; y'>"), "x & y");
 }
 
 #[test]
-fn broken_pages_lose_as_little_as_possible() {
+fn malformed_pages_keep_their_text() {
     assert_eq!(to_markdown("<head><title>x<p>text"), "text");
     assert_eq!(to_markdown("<nav>never closed<p>text</p>"), "never closed\n\ntext");
     assert_eq!(to_markdown("<nav>a<nav>b</nav>c</nav>d"), "d");
@@ -48,7 +48,7 @@ fn broken_pages_lose_as_little_as_possible() {
 }
 
 #[test]
-fn time_grows_with_the_page_alone() {
+fn conversion_takes_linear_time() {
     for piece in
         ["<", "<a", "<a \"", "<!--", "</", "<nav>", "<pre>", "&", "<ul><li>", "<td>", "<tr>"]
     {

@@ -1,11 +1,11 @@
 //! Writes Markdown from the tags and texts of a page.
 
 /// Lists deeper than this are not indented further.
-const DEPTH: usize = 8;
+const MAX_LIST_DEPTH: usize = 8;
 
-/// What comes between two texts.
+/// The separator between two texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Gap {
+enum Separator {
     #[default]
     None,
     Blank,
@@ -24,7 +24,7 @@ enum List {
 #[derive(Default)]
 pub(super) struct Writer {
     out: String,
-    gap: Gap,
+    separator: Separator,
     /// Marks that come before the next text, such as `# `.
     mark: String,
     lists: Vec<List>,
@@ -39,7 +39,7 @@ pub(super) struct Writer {
 /// A link that has begun.
 struct Link {
     target: String,
-    /// Whether it has a text yet.
+    /// Whether the link has text yet.
     is_written: bool,
 }
 
@@ -51,7 +51,7 @@ impl Writer {
             return;
         }
         if text.starts_with(|c: char| c.is_ascii_whitespace()) {
-            self.gap(Gap::Blank);
+            self.separator(Separator::Blank);
         }
         for word in text.split_ascii_whitespace() {
             self.flush();
@@ -60,11 +60,11 @@ impl Writer {
                 self.out.push('[');
             }
             self.out.push_str(word);
-            self.gap = Gap::Blank;
+            self.separator = Separator::Blank;
         }
         let blank = text.ends_with(|c: char| c.is_ascii_whitespace());
         if !blank && !text.is_empty() {
-            self.gap = Gap::None;
+            self.separator = Separator::None;
         }
     }
 
@@ -80,23 +80,24 @@ impl Writer {
         }
     }
 
-    fn gap(&mut self, gap: Gap) {
+    fn separator(&mut self, separator: Separator) {
         // Within a row, only blanks part the texts.
-        let gap = if self.row.is_some() { gap.min(Gap::Blank) } else { gap };
-        self.gap = self.gap.max(gap);
+        let separator =
+            if self.row.is_some() { separator.min(Separator::Blank) } else { separator };
+        self.separator = self.separator.max(separator);
     }
 
     /// Writes what comes before the next text.
     fn flush(&mut self) {
         if !self.out.is_empty() {
-            self.out.push_str(match self.gap {
-                Gap::None => "",
-                Gap::Blank if self.mark.is_empty() => " ",
-                Gap::Blank | Gap::Line => "\n",
-                Gap::Paragraph => "\n\n",
+            self.out.push_str(match self.separator {
+                Separator::None => "",
+                Separator::Blank if self.mark.is_empty() => " ",
+                Separator::Blank | Separator::Line => "\n",
+                Separator::Paragraph => "\n\n",
             });
         }
-        self.gap = Gap::None;
+        self.separator = Separator::None;
         self.out.push_str(&self.mark);
         self.mark.clear();
     }
@@ -108,13 +109,13 @@ impl Writer {
             _ if self.pre.is_some() => {}
             "img" => {
                 if let Some(alt) = alt() {
-                    self.gap(Gap::Blank);
+                    self.separator(Separator::Blank);
                     self.text(&alt);
-                    self.gap(Gap::Blank);
+                    self.separator(Separator::Blank);
                 }
             }
             "pre" => {
-                self.block(Gap::Paragraph);
+                self.block(Separator::Paragraph);
                 self.flush();
                 self.pre = Some(self.out.len());
             }
@@ -123,12 +124,12 @@ impl Writer {
             "li" => self.item(),
             "tr" => {
                 self.row = None;
-                self.block(Gap::Line);
+                self.block(Separator::Line);
                 self.row = Some(0);
             }
             "td" | "th" => self.cell(),
             _ if heading(name).is_some() && self.row.is_none() => {
-                self.block(Gap::Paragraph);
+                self.block(Separator::Paragraph);
                 self.mark = format!("{} ", "#".repeat(heading(name).unwrap_or(1)));
             }
             _ => self.part(name),
@@ -142,17 +143,21 @@ impl Writer {
             _ if self.pre.is_some() => {}
             "ul" | "ol" => {
                 self.lists.pop();
-                self.block(if self.lists.is_empty() { Gap::Paragraph } else { Gap::Line });
+                self.block(if self.lists.is_empty() {
+                    Separator::Paragraph
+                } else {
+                    Separator::Line
+                });
             }
             "tr" => {
                 if self.row.take().is_some_and(|cells| cells > 0) {
                     self.out.push_str(" |");
                 }
-                self.block(Gap::Line);
+                self.block(Separator::Line);
             }
             "table" => {
                 self.row = None;
-                self.block(Gap::Paragraph);
+                self.block(Separator::Paragraph);
             }
             "td" | "th" => {}
             _ => self.part(name),
@@ -165,32 +170,33 @@ impl Writer {
             "p" | "table" | "blockquote" | "section" | "article" | "header" | "footer" | "main"
             | "aside" | "dl" | "figure" | "hr" | "form" | "fieldset" | "details" | "body" => {
                 // A paragraph within an item is the item.
-                let gap = if self.lists.is_empty() { Gap::Paragraph } else { Gap::Line };
-                self.block(gap);
+                let separator =
+                    if self.lists.is_empty() { Separator::Paragraph } else { Separator::Line };
+                self.block(separator);
             }
             "br" | "div" | "dt" | "dd" | "li" | "address" | "caption" | "figcaption" | "option"
-            | "thead" | "tbody" | "tfoot" | "summary" | "legend" => self.block(Gap::Line),
-            _ if heading(name).is_some() => self.block(Gap::Paragraph),
+            | "thead" | "tbody" | "tfoot" | "summary" | "legend" => self.block(Separator::Line),
+            _ if heading(name).is_some() => self.block(Separator::Paragraph),
             _ => {}
         }
     }
 
     /// The mark of an item waits for its text, also over a break.
-    fn block(&mut self, gap: Gap) {
-        self.gap(gap);
+    fn block(&mut self, separator: Separator) {
+        self.separator(separator);
         if self.mark.starts_with('#') {
             self.mark.clear();
         }
     }
 
     fn list(&mut self, list: List) {
-        self.block(if self.lists.is_empty() { Gap::Paragraph } else { Gap::Line });
+        self.block(if self.lists.is_empty() { Separator::Paragraph } else { Separator::Line });
         self.lists.push(list);
     }
 
     fn item(&mut self) {
-        self.block(Gap::Line);
-        let indent = "  ".repeat(self.lists.len().saturating_sub(1).min(DEPTH));
+        self.block(Separator::Line);
+        let indent = "  ".repeat(self.lists.len().saturating_sub(1).min(MAX_LIST_DEPTH));
         let mark = match self.lists.last_mut() {
             Some(List::Numbers(number)) => {
                 *number = number.saturating_add(1);
@@ -204,17 +210,17 @@ impl Writer {
     }
 
     fn cell(&mut self) {
-        let Some(cells) = self.row.as_mut() else { return self.gap(Gap::Blank) };
+        let Some(cells) = self.row.as_mut() else { return self.separator(Separator::Blank) };
         *cells += 1;
         let first = *cells == 1;
         if first {
             self.flush();
         }
         self.out.push_str(if first { "|" } else { " |" });
-        self.gap = Gap::Blank;
+        self.separator = Separator::Blank;
     }
 
-    /// What was preformatted gets a fence that is longer than any in it.
+    /// Ends preformatted text, with a fence that is longer than any inside.
     fn end_pre(&mut self) {
         let Some(start) = self.pre.take() else { return };
         let code = self.out.split_off(start);
@@ -224,7 +230,7 @@ impl Writer {
             let fence = "`".repeat((longest + 1).max(3));
             self.out.extend([&fence, "\n", code, "\n", &fence]);
         }
-        self.gap = Gap::Paragraph;
+        self.separator = Separator::Paragraph;
     }
 
     pub(super) fn finish(mut self) -> String {

@@ -1,4 +1,4 @@
-//! Clients that people use, where they are installed.
+//! Tests common clients, if they are installed.
 
 use std::process::Command;
 

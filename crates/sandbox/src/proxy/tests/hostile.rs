@@ -1,13 +1,13 @@
-//! Programs that mean harm to the proxy itself.
+//! Tests programs that attack the proxy itself.
 
 use super::{origin::HELLO, *};
 
 #[test]
-fn too_many_connections_are_turned_away() {
+fn too_many_connections_are_refused() {
     let origin = Origin::plain(HELLO);
     let port = origin.port;
     let run = Run::new(vec![grant(Methods::Read, "a.example", port)]);
-    let idle: Vec<_> = (0..limits::CONNECTIONS).map(|_| run.connect()).collect();
+    let idle: Vec<_> = (0..limits::MAX_CONNECTIONS).map(|_| run.connect()).collect();
     let answer = read_all(&mut run.connect());
     assert_eq!(status(&answer), "503", "{answer}");
     drop(idle);
@@ -23,7 +23,7 @@ fn too_many_connections_are_turned_away() {
 }
 
 #[test]
-fn heads_without_end_are_cut() {
+fn endless_heads_are_refused() {
     let run = Run::new(Vec::new());
     let mut stream = run.connect();
     stream.write_all(b"GET http://a.example/ HTTP/1.1\r\n").unwrap();
@@ -33,7 +33,7 @@ fn heads_without_end_are_cut() {
 }
 
 #[test]
-fn half_closed_programs_are_answered() {
+fn half_closed_connections_get_a_response() {
     let origin = Origin::plain(HELLO);
     let port = origin.port;
     let run = Run::new(vec![grant(Methods::Read, "a.example", port)]);
@@ -45,12 +45,12 @@ fn half_closed_programs_are_answered() {
 }
 
 #[test]
-fn slow_heads_meet_the_deadline() {
+fn slow_heads_are_refused_at_the_deadline() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut slow = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (stream, _) = listener.accept().unwrap();
-    let mut line = line::Line::new(Arc::new(stream), Duration::from_mins(1));
-    line.hurry(Duration::from_millis(200));
+    let mut line = stream::TimedSocket::new(Arc::new(stream), Duration::from_mins(1));
+    line.set_deadline(Duration::from_millis(200));
     let drip = std::thread::spawn(move || {
         while slow.write_all(b"x").is_ok() {
             std::thread::sleep(Duration::from_millis(20));
@@ -75,7 +75,7 @@ fn an_answer_arrives_before_a_large_body_is_refused() {
 }
 
 #[test]
-fn many_at_once() {
+fn many_requests_at_once() {
     let origin = Origin::plain(HELLO);
     let port = origin.port;
     let run = Run::new(vec![grant(Methods::Read, "a.example", port)]);

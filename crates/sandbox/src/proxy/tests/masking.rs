@@ -1,11 +1,11 @@
-//! Secrets on their way out and back.
+//! Tests secrets in requests and responses.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 
 use super::{origin::HELLO, *};
 
 #[test]
-fn values_reach_granted_hosts_over_tls() {
+fn secrets_reach_granted_hosts_over_tls() {
     let origin = Origin::tls(&["a.example"], HELLO);
     let endpoint = format!("a.example:{}", origin.port);
     let grants = vec![
@@ -48,7 +48,7 @@ fn values_reach_granted_hosts_over_tls() {
 }
 
 #[test]
-fn values_stay_here_when_the_request_is_refused() {
+fn secrets_are_not_sent_in_refused_requests() {
     let origin = Origin::tls(&["a.example", "b.example"], HELLO);
     let grants = vec![grant(Methods::Read, "a.example", origin.port)];
     let run = Run::with(grants, secret(), origin.trust());
@@ -70,7 +70,7 @@ fn values_stay_here_when_the_request_is_refused() {
 }
 
 #[test]
-fn values_travel_in_the_open_only_by_name_or_at_home() {
+fn secrets_need_tls_or_an_http_grant_or_loopback() {
     // At home.
     let origin = Origin::plain(HELLO);
     let port = origin.port;
@@ -80,7 +80,7 @@ fn values_travel_in_the_open_only_by_name_or_at_home() {
     ));
     assert!(origin.received()[0].contains(VALUE));
     // Elsewhere: no socket of a test is elsewhere, so the rule is asked.
-    let permit = |plain| super::super::decide::Permit { private: false, plain };
+    let permit = |plain| super::super::grant_check::Permit { private: false, plain };
     let may = super::super::forward::may_see_secrets;
     let far: IpAddr = "1.1.1.1".parse().unwrap();
     assert!(may(far, Scheme::Https, permit(false)));
@@ -91,7 +91,7 @@ fn values_travel_in_the_open_only_by_name_or_at_home() {
 }
 
 #[test]
-fn values_do_not_come_back() {
+fn secrets_in_responses_are_replaced() {
     let long = "x".repeat(40_000);
     let bodies = [
         format!("Content-Length: {}\r\n\r\n{VALUE}{long}{VALUE}", 40_000 + 2 * VALUE.len()),
@@ -124,7 +124,7 @@ fn values_do_not_come_back() {
 }
 
 #[test]
-fn large_and_chunked_bodies_pass_as_they_are() {
+fn large_and_chunked_bodies_are_not_changed() {
     let origin = Origin::plain(HELLO);
     let port = origin.port;
     let run = Run::with(vec![grant(Methods::Write, "a.example", port)], secret(), Vec::new());
@@ -134,14 +134,14 @@ fn large_and_chunked_bodies_pass_as_they_are() {
         MARK.len()
     ));
     assert!(origin.received()[0].ends_with(MARK));
-    let long = "x".repeat(usize::try_from(limits::MASKED_BODY).unwrap());
+    let long = "x".repeat(usize::try_from(limits::MAX_MASKED_BODY_BYTES).unwrap());
     let body = format!("{MARK}{long}");
     run.talk(format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()));
     assert!(origin.received()[1].ends_with(&body));
 }
 
 #[test]
-fn known_values_stay_out_of_the_record() {
+fn secrets_are_not_recorded() {
     let run = Run::with(Vec::new(), secret(), Vec::new());
     run.talk(format!("GET http://a.example/{VALUE}/x HTTP/1.1\r\nHost: a.example\r\n\r\n"));
     assert_eq!(run.events(), [format!("GET a.example/{MARK}/x host-not-granted 1")]);

@@ -1,4 +1,4 @@
-//! A host of our own, which remembers what it was told.
+//! Runs a local host that records the requests that it receives.
 
 use std::{
     io::{BufReader, Read, Write},

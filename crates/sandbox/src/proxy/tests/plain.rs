@@ -1,4 +1,4 @@
-//! Requests without TLS.
+//! Tests requests without TLS.
 
 use super::{origin::HELLO, *};
 
@@ -7,7 +7,7 @@ fn get(host: &str, port: u16, path: &str) -> String {
 }
 
 #[test]
-fn reads_what_is_granted() {
+fn granted_get_is_forwarded() {
     let origin = Origin::plain(HELLO);
     let run = Run::new(vec![grant(Methods::Read, "a.example", origin.port)]);
     let answer = run.talk(get("a.example", origin.port, "/x?y=z"));
@@ -18,24 +18,24 @@ fn reads_what_is_granted() {
         origin.received(),
         [format!("GET /x?y=z HTTP/1.1\r\nHost: a.example:{port}\r\nConnection: close\r\n\r\n")]
     );
-    assert_eq!(run.asked(), ["a.example"]);
+    assert_eq!(run.facts(), ["a.example"]);
     assert_eq!(run.events(), ["GET a.example/x allowed 1"]);
 }
 
 #[test]
-fn reading_carries_no_more_than_eight_kibibytes_away() {
+fn long_get_counts_as_writing() {
     let origin = Origin::plain(HELLO);
     let port = origin.port;
     let run = Run::new(vec![grant(Methods::Read, "a.example", port)]);
-    let asked = |path: usize, header: usize| {
+    let facts = |path: usize, header: usize| {
         let (path, data) = ("p".repeat(path), "d".repeat(header));
         let head = format!("GET http://a.example:{port}/{path} HTTP/1.1\r\nHost: a.example:{port}");
         run.talk(format!("{head}\r\nX-Data: {data}\r\n\r\n"))
     };
-    assert_eq!(status(&asked(100, 4_000)), "200");
-    assert_eq!(status(&asked(4_000, 4_000)), "200");
+    assert_eq!(status(&facts(100, 4_000)), "200");
+    assert_eq!(status(&facts(4_000, 4_000)), "200");
     for (path, header) in [(1, 8_192), (1, 60_000), (4_200, 4_200), (8_200, 1)] {
-        let answer = asked(path, header);
+        let answer = facts(path, header);
         assert_eq!(status(&answer), "403", "{path} {header}: {answer}");
         assert!(answer.contains("so long a URL or headers it counts as writing"), "{answer}");
     }
@@ -43,7 +43,7 @@ fn reading_carries_no_more_than_eight_kibibytes_away() {
 }
 
 #[test]
-fn refuses_the_rest_without_looking_it_up() {
+fn refused_hosts_are_not_resolved() {
     let origin = Origin::plain(HELLO);
     let port = origin.port;
     let run = Run::new(vec![grant(Methods::Read, "*.brave.com", port)]);
@@ -80,7 +80,7 @@ fn refuses_the_rest_without_looking_it_up() {
         assert_eq!(status(&answer), expected, "{request}: {answer}");
         assert!(answer.contains("\r\n\r\nsavoir: "), "{answer}");
     }
-    assert!(run.asked().is_empty());
+    assert!(run.facts().is_empty());
     assert!(origin.received().is_empty());
     assert_eq!(
         run.events(),
@@ -112,7 +112,7 @@ fn one_connection_one_request() {
 }
 
 #[test]
-fn headers_of_the_connection_end_here() {
+fn hop_by_hop_headers_are_removed() {
     let origin = Origin::plain(
         "HTTP/1.1 200 OK\r\nConnection: X-Hop\r\nX-Hop: 1\r\nKeep-Alive: 5\r\nX-End: 2\r\n\
          Proxy-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n",
@@ -137,7 +137,7 @@ fn headers_of_the_connection_end_here() {
 }
 
 #[test]
-fn bodies_are_carried() {
+fn bodies_are_forwarded() {
     let origin = Origin::plain(HELLO);
     let port = origin.port;
     let run = Run::new(vec![grant(Methods::Write, "a.example", port)]);
@@ -166,7 +166,7 @@ fn bodies_are_carried() {
 }
 
 #[test]
-fn a_program_that_waits_is_told_to_continue() {
+fn expect_continue_is_answered() {
     let origin = Origin::plain(HELLO);
     let port = origin.port;
     let run = Run::new(vec![grant(Methods::Write, "a.example", port)]);
@@ -186,7 +186,7 @@ fn a_program_that_waits_is_told_to_continue() {
 }
 
 #[test]
-fn answers_of_all_kinds() {
+fn responses_of_all_framings_are_forwarded() {
     for (method, answer, expected) in [
         (
             "GET",
@@ -236,7 +236,7 @@ fn answers_of_all_kinds() {
 }
 
 #[test]
-fn old_programs_get_no_chunks() {
+fn http_1_0_clients_get_no_chunks() {
     let origin = Origin::plain(
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
     );
@@ -246,7 +246,7 @@ fn old_programs_get_no_chunks() {
 }
 
 #[test]
-fn a_cut_answer_stays_cut() {
+fn incomplete_response_stays_incomplete() {
     let origin = Origin::plain("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel");
     let run = Run::new(vec![grant(Methods::Read, "a.example", origin.port)]);
     let answer = run.talk(get("a.example", origin.port, "/"));
@@ -254,7 +254,7 @@ fn a_cut_answer_stays_cut() {
 }
 
 #[test]
-fn private_addresses_need_their_own_word() {
+fn private_addresses_need_a_private_grant() {
     let origin = Origin::plain(HELLO);
     let port = origin.port;
     let public = |host: &str| HostGrant { private: false, ..grant(Methods::Read, host, port) };
@@ -277,7 +277,7 @@ fn private_addresses_need_their_own_word() {
 }
 
 #[test]
-fn a_name_that_changes_its_mind_gains_nothing() {
+fn name_is_resolved_once_per_connection() {
     let origin = Origin::plain(HELLO);
     let port = origin.port;
     let spy = TcpListener::bind((Ipv4Addr::new(127, 0, 0, 2), port)).unwrap();
@@ -286,13 +286,13 @@ fn a_name_that_changes_its_mind_gains_nothing() {
     let answers = [[127, 0, 0, 1], [127, 0, 0, 2]].map(|octets| vec![IpAddr::from(octets)]);
     run.names.prepared.lock().unwrap().insert("rebind.example".into(), answers.into());
     assert_eq!(status(&run.talk(get("rebind.example", port, "/"))), "200");
-    assert_eq!(run.asked(), ["rebind.example"], "asked once");
+    assert_eq!(run.facts(), ["rebind.example"], "asked once");
     assert_eq!(origin.received().len(), 1);
     assert!(spy.accept().is_err(), "the later address was not dialled");
 }
 
 #[test]
-fn a_name_that_turns_private_is_refused() {
+fn name_that_resolves_to_private_address_is_refused() {
     let origin = Origin::plain(HELLO);
     let port = origin.port;
     let public = HostGrant { private: false, ..grant(Methods::Read, "rebind.example", port) };
@@ -308,7 +308,7 @@ fn a_name_that_turns_private_is_refused() {
 }
 
 #[test]
-fn unreachable_hosts_are_named() {
+fn unreachable_hosts_are_reported() {
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let run = Run::new(vec![grant(Methods::Read, "a.example", closed)]);
     let answer = run.talk(get("a.example", closed, "/"));

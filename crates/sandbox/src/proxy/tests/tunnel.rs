@@ -1,4 +1,4 @@
-//! Requests inside TLS.
+//! Tests requests inside TLS.
 
 use super::{origin::HELLO, *};
 
@@ -25,7 +25,7 @@ fn get_passes_and_post_does_not() {
 }
 
 #[test]
-fn requests_inside_have_to_fit_the_tunnel() {
+fn requests_in_a_tunnel_must_name_its_host() {
     let (origin, run, endpoint) = https(Methods::Read, "a.example");
     let port = origin.port;
     for (request, expected) in [
@@ -46,7 +46,7 @@ fn requests_inside_have_to_fit_the_tunnel() {
 }
 
 #[test]
-fn the_name_in_the_handshake_has_to_fit() {
+fn server_name_must_match_the_tunnel() {
     let (origin, run, endpoint) = https(Methods::Read, "a.example");
     let mut stream = run.tunnel(&endpoint, "evil.com");
     let request = format!("GET / HTTP/1.1\r\nHost: {endpoint}\r\n\r\n");
@@ -69,7 +69,7 @@ fn the_name_in_the_handshake_has_to_fit() {
 }
 
 #[test]
-fn tunnels_hold_nothing_but_tls() {
+fn tunnels_without_tls_are_refused() {
     let (origin, run, endpoint) = https(Methods::Write, "a.example");
     for inside in ["SSH-2.0-OpenSSH_9.6\r\n", "GET / HTTP/1.1\r\nHost: a.example\r\n\r\n", "\0"] {
         let connect = format!("CONNECT {endpoint} HTTP/1.1\r\nHost: {endpoint}\r\n\r\n{inside}");
@@ -84,16 +84,16 @@ fn tunnels_hold_nothing_but_tls() {
 }
 
 #[test]
-fn addresses_have_no_name_in_the_handshake() {
+fn addresses_need_no_server_name() {
     let (origin, run, endpoint) = https(Methods::Read, "127.0.0.1");
     let request = format!("GET / HTTP/1.1\r\nHost: {endpoint}\r\n\r\n");
     assert!(run.talk_inside(&endpoint, request).ends_with("hello"));
     assert_eq!(origin.received().len(), 1);
-    assert!(run.asked().is_empty());
+    assert!(run.facts().is_empty());
 }
 
 #[test]
-fn hosts_have_to_prove_themselves() {
+fn hosts_with_untrusted_certificates_are_refused() {
     let origin = Origin::tls(&["other.example"], HELLO);
     let endpoint = format!("a.example:{}", origin.port);
     let request = format!("GET / HTTP/1.1\r\nHost: {endpoint}\r\n\r\n");
@@ -109,7 +109,7 @@ fn hosts_have_to_prove_themselves() {
 }
 
 #[test]
-fn a_client_without_trust_is_noted() {
+fn client_that_distrusts_the_authority_is_recorded() {
     let (_, run, endpoint) = https(Methods::Read, "a.example");
     let other = Run::new(Vec::new());
     let stranger = Run { pem: other.pem.clone(), ..run };
@@ -117,7 +117,7 @@ fn a_client_without_trust_is_noted() {
     assert!(stream.write_all(b"GET").is_err());
     drop(stream);
     let deadline = Instant::now() + Duration::from_secs(5);
-    while Instant::now() < deadline && stranger.proxy.shared.events.lock().unwrap().is_empty() {
+    while Instant::now() < deadline && stranger.proxy.state.events.lock().unwrap().is_empty() {
         std::thread::sleep(Duration::from_millis(5));
     }
     assert_eq!(stranger.events(), ["CONNECT a.example tls-failed 1"]);

@@ -1,4 +1,4 @@
-//! Policies and programs that are refused, each with an error that names the reason.
+//! Tests policies and programs that are refused, each with an error that names the reason.
 
 use std::{
     fs,
@@ -6,11 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use savoir_sandbox::{ClosureError, PathGrant, Policy, Sandbox, SandboxError, Variable};
+use savoir_sandbox::{PathGrant, Policy, ProgramFilesError, Sandbox, SandboxError, Variable};
 
 use crate::{
     check::calls,
-    support::{self, can_hold_sandboxes},
+    support::{self, sandbox_is_supported},
 };
 
 const TRUE: &str = "/usr/bin/true";
@@ -30,7 +30,7 @@ fn granting(grant: PathGrant) -> SandboxError {
 
 #[test]
 fn paths_that_cannot_be_granted() {
-    if !can_hold_sandboxes() {
+    if !sandbox_is_supported() {
         return;
     }
     let folder = support::tempdir();
@@ -70,8 +70,8 @@ fn paths_that_cannot_be_granted() {
 }
 
 #[test]
-fn working_directories_that_are_not_there() {
-    if !can_hold_sandboxes() {
+fn hidden_working_directories_are_rejected() {
+    if !sandbox_is_supported() {
         return;
     }
     let folder = support::tempdir();
@@ -85,7 +85,7 @@ fn working_directories_that_are_not_there() {
 
 #[test]
 fn programs_that_cannot_be_started() {
-    if !can_hold_sandboxes() {
+    if !sandbox_is_supported() {
         return;
     }
     let folder = support::tempdir();
@@ -96,17 +96,24 @@ fn programs_that_cannot_be_started() {
         Sandbox::new(policy).expect_err("it is ready")
     };
     let error = of(&folder.path().join("missing"));
-    assert!(matches!(error, SandboxError::Program(ClosureError::NotFound { .. })), "{error}");
+    assert!(matches!(error, SandboxError::Program(ProgramFilesError::NotFound { .. })), "{error}");
     for path in [&*text, folder.path()] {
         let error = of(path);
-        let refused = matches!(error, SandboxError::Program(ClosureError::NotExecutable { .. }));
+        let refused =
+            matches!(error, SandboxError::Program(ProgramFilesError::NotExecutable { .. }));
         assert!(refused, "{error}");
     }
     support::mode(&text, 0o755);
     let error = of(&text);
-    assert!(matches!(error, SandboxError::Program(ClosureError::NotAProgram { .. })), "{error}");
+    assert!(
+        matches!(error, SandboxError::Program(ProgramFilesError::NotAProgram { .. })),
+        "{error}"
+    );
     let error = of(Path::new("true"));
-    assert!(matches!(error, SandboxError::Program(ClosureError::NotAbsolute { .. })), "{error}");
+    assert!(
+        matches!(error, SandboxError::Program(ProgramFilesError::NotAbsolute { .. })),
+        "{error}"
+    );
     // One that exists, and is not among those of the policy.
     let sandbox = Sandbox::new(policy()).unwrap();
     let error = sandbox.start("/usr/bin/id".as_ref(), &[]).expect_err("it started");
@@ -116,8 +123,8 @@ fn programs_that_cannot_be_started() {
 }
 
 #[test]
-fn words_that_cannot_be_passed() {
-    if !can_hold_sandboxes() {
+fn invalid_arguments_and_variables_are_rejected() {
+    if !sandbox_is_supported() {
         return;
     }
     let error = start(policy(), &["a\0b".to_owned()]);

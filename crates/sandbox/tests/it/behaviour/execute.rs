@@ -1,12 +1,12 @@
-//! What can be executed in granted folders, and folders that are shown at another path.
+//! Tests what can be executed in granted folders, and folders that are mounted at another path.
 
 use std::{fs, os::unix::fs::symlink, path::Path};
 
 use savoir_sandbox::{
-    End, Mount, Network, PathGrant, Policy, Sandbox, SandboxError, Userland, Variable,
+    Mount, Network, PathGrant, Policy, ProcessEnd, Sandbox, SandboxError, Userland, Variable,
 };
 
-use crate::support::{self, Run, can_hold_sandboxes};
+use crate::support::{self, Run, sandbox_is_supported};
 
 const SHELL: &str = "/bin/sh";
 
@@ -37,14 +37,14 @@ fn shell(policy: Policy, script: &str) -> (i32, String) {
     let arguments = ["-c".to_owned(), script.to_owned()];
     let process = Sandbox::new(policy).unwrap().start(SHELL.as_ref(), &arguments).unwrap();
     let run = Run::of(process, b"");
-    let End::Exited(code) = run.outcome.end else { panic!("{:?}", run.outcome) };
+    let ProcessEnd::Exited(code) = run.outcome.end else { panic!("{:?}", run.outcome) };
     let error = String::from_utf8_lossy(&run.error);
     (code, String::from_utf8_lossy(&run.output).into_owned() + &error)
 }
 
 #[test]
 fn granted_and_private_folders_are_executable_with_the_programs_of_the_system() {
-    if !can_hold_sandboxes() {
+    if !sandbox_is_supported() {
         return;
     }
     let folder = support::tempdir();
@@ -63,7 +63,7 @@ fn granted_and_private_folders_are_executable_with_the_programs_of_the_system() 
 
 #[test]
 fn set_user_id_bits_have_no_effect_in_any_folder() {
-    if !can_hold_sandboxes() {
+    if !sandbox_is_supported() {
         return;
     }
     let folder = support::tempdir();
@@ -86,7 +86,7 @@ fn set_user_id_bits_have_no_effect_in_any_folder() {
 
 #[test]
 fn a_folder_is_shown_at_another_path_and_cannot_be_changed() {
-    if !can_hold_sandboxes() {
+    if !sandbox_is_supported() {
         return;
     }
     let folder = support::tempdir();

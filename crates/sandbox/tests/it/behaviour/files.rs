@@ -1,4 +1,4 @@
-//! What is shown when paths change under way, and what is noted about files.
+//! Tests paths that change during the start, and the records of opened files.
 
 use std::{
     fs,
@@ -9,12 +9,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use savoir_sandbox::{End, PathGrant, Policy, Process, Sandbox, SandboxError, Watch};
+use savoir_sandbox::{PathGrant, Policy, Process, ProcessEnd, Sandbox, SandboxError, Watch};
 
 use super::read_text;
 use crate::{
     check::calls::{address, c_path, call},
-    support::{self, Run, SECRET, can_hold_sandboxes},
+    support::{self, Run, SECRET, sandbox_is_supported},
 };
 
 const CAT: &str = "/usr/bin/cat";
@@ -28,8 +28,8 @@ fn exchange(one: &Path, other: &Path) {
 }
 
 #[test]
-fn a_path_that_turns_into_a_link_shows_nothing_else() {
-    if !can_hold_sandboxes() {
+fn path_replaced_by_a_link_is_not_followed() {
+    if !sandbox_is_supported() {
         return;
     }
     let folder = support::tempdir();
@@ -88,7 +88,7 @@ fn a_path_that_turns_into_a_link_shows_nothing_else() {
 
 #[test]
 fn the_folder_in_which_roots_are_built_can_be_granted() {
-    if !can_hold_sandboxes() {
+    if !sandbox_is_supported() {
         return;
     }
     let folder = support::tempdir();
@@ -112,9 +112,9 @@ fn the_folder_in_which_roots_are_built_can_be_granted() {
 }
 
 #[test]
-fn opened_files_are_noted() {
+fn opened_files_are_recorded() {
     const COPY: &str = "/usr/bin/cp";
-    if !can_hold_sandboxes() {
+    if !sandbox_is_supported() {
         return;
     }
     let folder = support::tempdir();
@@ -144,34 +144,34 @@ fn opened_files_are_noted() {
     };
     let text = |name: &str| at(name).to_str().unwrap().to_owned();
     let outcome = run(CAT, &["file", &text("secret/file"), &text("missing"), "../secret/none"]);
-    assert_eq!(outcome.end, End::Exited(1));
+    assert_eq!(outcome.end, ProcessEnd::Exited(1));
     assert!(outcome.enforcement.watched);
     assert_eq!(outcome.files.read, [at("read/file")].into());
     assert_eq!(outcome.files.written, [].into());
     assert_eq!(outcome.files.denied, [at("secret/file")].into());
     assert_eq!(outcome.files.more, 0);
     let outcome = run(COPY, &["file", &text("write/new")]);
-    assert_eq!(outcome.end, End::Exited(0));
+    assert_eq!(outcome.end, ProcessEnd::Exited(0));
     assert_eq!(read_text(&at("write/new")), "text");
     assert!(outcome.files.read.contains(&at("read/file")), "{:?}", outcome.files);
     assert_eq!(outcome.files.written, [at("write/new")].into());
     for target in ["write/kept", "read/other", "read/new"] {
         let outcome = run(COPY, &["file", &text(target)]);
-        assert_eq!(outcome.end, End::Exited(1), "{target}");
+        assert_eq!(outcome.end, ProcessEnd::Exited(1), "{target}");
         assert_eq!(outcome.files.denied, [at(target)].into());
         assert_eq!(outcome.files.written, [].into());
     }
     // A private folder is nobody else's business.
     let outcome = run(COPY, &["file", &text("private/new")]);
-    assert_eq!(outcome.end, End::Exited(0));
+    assert_eq!(outcome.end, ProcessEnd::Exited(0));
     assert_eq!(outcome.files.written, [].into());
     assert!(!at("private/new").exists());
 }
 
 #[test]
-fn short_runs_share_a_folder() {
+fn concurrent_runs_can_share_a_folder() {
     const TRUE: &str = "/usr/bin/true";
-    if !can_hold_sandboxes() {
+    if !sandbox_is_supported() {
         return;
     }
     let folder = support::tempdir();
@@ -201,10 +201,10 @@ fn short_runs_share_a_folder() {
 }
 
 #[test]
-fn a_link_that_the_program_makes_itself_hides_nothing_from_the_notes() {
+fn accesses_through_own_links_are_recorded() {
     const LINK: &str = "/usr/bin/ln";
     const SHELL: &str = "/bin/sh";
-    if !can_hold_sandboxes() {
+    if !sandbox_is_supported() {
         return;
     }
     let folder = support::tempdir();
@@ -234,7 +234,7 @@ fn a_link_that_the_program_makes_itself_hides_nothing_from_the_notes() {
         ] {
             let arguments = ["-c".to_owned(), script.clone()];
             let run = Run::of(sandbox.start(SHELL.as_ref(), &arguments).unwrap(), b"");
-            assert_eq!(run.outcome.end, End::Exited(0), "{script}");
+            assert_eq!(run.outcome.end, ProcessEnd::Exited(0), "{script}");
             let files = run.outcome.files;
             assert!(files.read.contains(&at("read/file")), "{script}: {files:?}");
         }

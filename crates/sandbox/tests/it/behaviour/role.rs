@@ -1,4 +1,4 @@
-//! What the program inside does, by name.
+//! Defines the programs that run inside the sandbox, selected by name.
 
 use std::{
     env,

@@ -1,4 +1,4 @@
-//! System calls that the standard library has no functions for.
+//! Wraps system calls that the standard library has no functions for.
 #![expect(unsafe_code, reason = "checks make calls that nobody else makes")]
 
 use std::{

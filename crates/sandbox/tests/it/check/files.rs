@@ -1,4 +1,5 @@
-//! Files that were not granted, and changes of those that were granted for reading.
+//! Checks access to files that were not granted, and changes of files that were granted for
+//! reading.
 
 use std::{
     fs::{self, File, Permissions},

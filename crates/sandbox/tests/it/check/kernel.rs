@@ -1,4 +1,4 @@
-//! Namespaces, calls for administrators and debuggers, and privileges.
+//! Checks namespaces, calls for administrators and debuggers, and privileges.
 //!
 //! Where the call itself would do harm its arguments are wrong: then it counts that the kernel
 //! looks at them.

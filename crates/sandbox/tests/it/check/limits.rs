@@ -1,4 +1,4 @@
-//! More than the policy allows.
+//! Checks the limits of a policy.
 
 use std::{
     fs::{self, File},

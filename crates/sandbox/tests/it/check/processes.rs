@@ -1,5 +1,5 @@
-//! Other processes: those of the host, and the one that watches over the program from inside,
-//! which is its parent.
+//! Checks access to other processes: those of the host, and the parent, which supervises the
+//! program from inside the sandbox.
 
 use std::{fs, io, os::unix::process::parent_id};
 

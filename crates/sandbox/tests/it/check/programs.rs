@@ -1,4 +1,4 @@
-//! Programs that were not granted.
+//! Checks programs that were not granted.
 
 use std::{
     ffi::OsStr,

@@ -18,7 +18,7 @@ const GROUP: &str = "protected paths";
 pub(crate) const PIPE_IN_PROTECTED: &str = "write into a pipe in a protected folder";
 
 /// Nothing can be mounted where nothing is: these are undone when the program has ended.
-pub(crate) const UNDONE: [&str; 6] = [
+pub(crate) const MOVED_ASIDE_CHECKS: [&str; 6] = [
     "make a protected file that is missing",
     "make a file in a protected folder that is missing",
     "put a link where something protected is missing",

@@ -1,4 +1,4 @@
-//! Sockets of every family.
+//! Checks sockets of every family.
 
 use std::{
     io::Read as _,
@@ -17,7 +17,7 @@ const GROUP: &str = "sockets";
 const HOSTS: &str = "sockets beside the proxy";
 const FAMILY: &str = "not every kernel has this family";
 const RAW: &str = "only root makes raw sockets";
-const PATIENCE: Duration = Duration::from_millis(500);
+const REPLY_TIMEOUT: Duration = Duration::from_millis(500);
 
 pub(super) const CHECKS: &[Check] = &[
     check("connect to a socket file", GROUP, |at| {
@@ -95,7 +95,7 @@ fn tcp6(at: &Setup) -> Result<(), String> {
 }
 
 fn greeting(address: SocketAddr) -> Result<(), String> {
-    let stream = TcpStream::connect_timeout(&address, PATIENCE);
+    let stream = TcpStream::connect_timeout(&address, REPLY_TIMEOUT);
     let mut bytes = vec![0; crate::support::SECRET.len()];
     is_secret(stream.and_then(|mut stream| stream.read_exact(&mut bytes)).map(|()| bytes))
 }
@@ -103,7 +103,7 @@ fn greeting(address: SocketAddr) -> Result<(), String> {
 fn udp(at: &Setup) -> Result<(), String> {
     let ask = || {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
-        socket.set_read_timeout(Some(PATIENCE))?;
+        socket.set_read_timeout(Some(REPLY_TIMEOUT))?;
         socket.send_to(b"x", (Ipv4Addr::LOCALHOST, at.udp))?;
         let mut buffer = vec![0; 64];
         let length = socket.recv(&mut buffer)?;

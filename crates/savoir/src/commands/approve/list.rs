@@ -4,7 +4,7 @@ use std::{fmt::Write as _, process::ExitCode};
 
 use savoir_engine::{
     Home,
-    approval::{Approval, Approvals, shown},
+    approval::{Approval, Approvals, printable},
 };
 
 use crate::{error::CommandError, output};
@@ -26,11 +26,11 @@ fn entry(approval: &Approval) -> String {
     let day = approval.approved_at.get(..10).unwrap_or(&approval.approved_at);
     let mut text = format!(
         "{}  {}\n  approved on {} by {}, fingerprint {}\n",
-        shown(&approval.skill),
-        shown(&approval.path.to_string_lossy()),
-        shown(day),
-        shown(&approval.by),
-        shown(approval.fingerprint.short()),
+        printable(&approval.skill),
+        printable(&approval.path.to_string_lossy()),
+        printable(day),
+        printable(&approval.by),
+        printable(approval.fingerprint.short()),
     );
     let added: Vec<String> = [
         ("--allow-read", &approval.extra.read),
@@ -41,7 +41,9 @@ fn entry(approval: &Approval) -> String {
         ("--allow-env", &approval.extra.env),
     ]
     .into_iter()
-    .flat_map(|(option, list)| list.iter().map(move |entry| format!("{option} {}", shown(entry))))
+    .flat_map(|(option, list)| {
+        list.iter().map(move |entry| format!("{option} {}", printable(entry)))
+    })
     .collect();
     if !added.is_empty() {
         // Writing to a string cannot fail.

@@ -4,7 +4,7 @@ use std::{fmt::Write as _, process::ExitCode};
 
 use savoir_engine::{
     Home,
-    approval::{Approvals, shown},
+    approval::{Approvals, printable},
 };
 
 use crate::{error::CommandError, output};
@@ -24,7 +24,7 @@ pub(crate) fn run(skill: Option<&str>) -> Result<ExitCode, CommandError> {
     for approval in &revoked {
         let path = approval.path.to_string_lossy();
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "revoked {}  {}", shown(&approval.skill), shown(&path));
+        let _ = writeln!(text, "revoked {}  {}", printable(&approval.skill), printable(&path));
     }
     if revoked.is_empty() {
         text.push_str("no skill was approved\n");

@@ -10,7 +10,7 @@ use std::{
 
 use futures::future::BoxFuture;
 use savoir_agent::consent::{Asker, Consent, HostQuestion};
-use savoir_engine::approval::{ApprovalQuestion, Line};
+use savoir_engine::approval::{ApprovalQuestion, QuestionLine};
 use tokio::sync::{Mutex, mpsc};
 
 use crate::{ask, output};
@@ -88,7 +88,7 @@ impl TerminalApprover {
         Self { lines, turn: Mutex::new(()) }
     }
 
-    async fn decide(&self, lines: Vec<Line>, question: &str) -> Consent {
+    async fn decide(&self, lines: Vec<QuestionLine>, question: &str) -> Consent {
         let Some(typed) = &self.lines else { return Consent::Nobody };
         let _turn = self.turn.lock().await;
         // Let the printer show earlier events before the question.

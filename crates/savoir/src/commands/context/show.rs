@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use savoir_agent::{
-    disclosure::{Candidate, Preamble, Unusable},
-    library::{CalledBy, serve},
+    disclosure::{Candidate, Preamble, UnusableSkill},
+    library::{CalledBy, prepare_skill},
     usage::Usage,
 };
 use savoir_engine::Home;
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     for (entry, read) in entries.iter().zip(in_parallel(&entries, candidate)) {
         match read {
             Ok(candidate) => skills.extend(candidate),
-            Err(reason) => unusable.push(Unusable { name: entry.name().to_owned(), reason }),
+            Err(reason) => unusable.push(UnusableSkill { name: entry.name().to_owned(), reason }),
         }
     }
     skills.sort_by(|a, b| a.name.cmp(&b.name));
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         if preamble.text().is_empty() {
             output::note("no skills are installed here; install one: savoir install SOURCE");
         }
-        for Unusable { name, reason } in &preamble.unusable {
+        for UnusableSkill { name, reason } in &preamble.unusable {
             output::note(&format!("{} is left out: {}", output::cell(name), output::cell(reason)));
         }
     }
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 /// The entry of a skill in the list; `None` for a skill that only users can call.
 fn candidate(entry: &LedgerEntry) -> Result<Option<Candidate>, String> {
     let loaded = load::load(entry.path(), None).map_err(|error| error.to_string())?;
-    let served = serve(entry.name(), &loaded.reading, loaded.folder.as_ref())?;
+    let served = prepare_skill(entry.name(), &loaded.reading, loaded.folder.as_ref())?;
     let offered = CalledBy::Model.check(&served.skill).is_ok();
     Ok(offered.then(|| Candidate::new(&served.skill)))
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use savoir_agent::disclosure::hosts::{
-    Files, HOSTS, HostRules, Installed as Shown, Sight, Simulation,
+    HOSTS, HostRules, InstalledSkill as Shown, Simulation, SkillFiles, SkillVisibility,
 };
 use savoir_package::{Agent, ledger::LedgerEntry};
 
@@ -105,7 +105,7 @@ fn read_as_agent(entry: &LedgerEntry, host: &HostRules) -> Shown {
     };
     let side = host.side_file().map(|file| entry.path().join(file));
     let side = side.and_then(|side| load::source(&side, load::origin_of(&side)).ok());
-    host.read(Files {
+    host.read(SkillFiles {
         folder: entry.name(),
         path: &path.to_string_lossy(),
         text: source.text(),
@@ -114,17 +114,18 @@ fn read_as_agent(entry: &LedgerEntry, host: &HostRules) -> Shown {
 }
 
 /// Whether a word is the name of the skill or of its folder.
-fn has_name(sight: &Sight, word: &str) -> bool {
-    let folder = Path::new(&sight.path).parent().and_then(Path::file_name);
-    sight.name == word || folder.is_some_and(|folder| folder == word)
+fn has_name(visibility: &SkillVisibility, word: &str) -> bool {
+    let folder = Path::new(&visibility.path).parent().and_then(Path::file_name);
+    visibility.name == word || folder.is_some_and(|folder| folder == word)
 }
 
 /// The wanted skills that are not visible. If none is named, all skills are wanted.
 fn missing(simulation: &Simulation, wanted: &[String]) -> Vec<String> {
-    let visible =
-        |word: &str| simulation.skills.iter().any(|sight| sight.visible && has_name(sight, word));
+    let visible = |word: &str| {
+        simulation.skills.iter().any(|visibility| visibility.visible && has_name(visibility, word))
+    };
     let all: Vec<&String> = match wanted {
-        [] => simulation.skills.iter().map(|sight| &sight.name).collect(),
+        [] => simulation.skills.iter().map(|visibility| &visibility.name).collect(),
         some => some.iter().collect(),
     };
     all.into_iter().filter(|name| !visible(name)).cloned().collect()
@@ -132,7 +133,7 @@ fn missing(simulation: &Simulation, wanted: &[String]) -> Vec<String> {
 
 fn table(simulation: &Simulation) -> String {
     let Simulation { agent, context, budget, tokens, skills, .. } = simulation;
-    let seen = skills.iter().filter(|sight| sight.visible).count();
+    let seen = skills.iter().filter(|visibility| visibility.visible).count();
     let mut text = format!(
         "{agent} with {context} tokens: the skill list takes about {tokens} of {budget} tokens; \
          {seen} of {} are visible\n",
@@ -146,11 +147,15 @@ fn table(simulation: &Simulation) -> String {
     text
 }
 
-fn row(sight: &Sight) -> [Cow<'_, str>; 3] {
-    let seen = match (sight.visible, sight.truncated) {
+fn row(visibility: &SkillVisibility) -> [Cow<'_, str>; 3] {
+    let seen = match (visibility.visible, visibility.truncated) {
         (true, false) => "whole",
         (true, true) => "cut",
         (false, _) => "no",
     };
-    [output::cell(&sight.name), seen.into(), output::cell(sight.why.as_deref().unwrap_or(""))]
+    [
+        output::cell(&visibility.name),
+        seen.into(),
+        output::cell(visibility.why.as_deref().unwrap_or("")),
+    ]
 }

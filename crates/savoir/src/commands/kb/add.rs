@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use savoir_knowledge::{Indexer, Mode, UploadError, limits::DOCUMENT_BYTES};
+use savoir_knowledge::{Indexer, Mode, UploadError, limits::MAX_DOCUMENT_BYTES};
 use savoir_store::{Document, IndexingStatus, KnowledgeBase};
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -236,7 +236,7 @@ fn refusal(error: UploadError) -> CommandError {
             CommandError::input("only .txt, .md, .html, .docx and .pdf files are supported")
         }
         UploadError::TooLarge => {
-            CommandError::input(format!("it is larger than {} MiB", DOCUMENT_BYTES >> 20))
+            CommandError::input(format!("it is larger than {} MiB", MAX_DOCUMENT_BYTES >> 20))
         }
         error => CommandError::input(error),
     }
@@ -247,7 +247,7 @@ fn read(file: &Path) -> Result<Vec<u8>, CommandError> {
     if !metadata.is_file() {
         return Err(CommandError::input("it is not a file"));
     }
-    if metadata.len() > DOCUMENT_BYTES as u64 {
+    if metadata.len() > MAX_DOCUMENT_BYTES as u64 {
         return Err(refusal(UploadError::TooLarge));
     }
     fs::read(file).map_err(CommandError::input)

@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, process::ExitCode};
 
-use savoir_engine::approval::shown;
+use savoir_engine::approval::printable;
 use savoir_package::{
     registry::{Client, Name, wire::KeyInfo},
     trust::{PublicKey, Role, TrustStore, TrustedKey},
@@ -93,7 +93,7 @@ fn parse_key(info: &KeyInfo, address: &str) -> Result<PublicKey, CommandError> {
     };
     let key = PublicKey::parse(&info.public_key).map_err(|error| wrong(&error))?;
     if key.key_id() != info.key_id {
-        return Err(wrong(&format!("`{}` is the id of another key", shown(&info.key_id))));
+        return Err(wrong(&format!("`{}` is the id of another key", printable(&info.key_id))));
     }
     Ok(key)
 }

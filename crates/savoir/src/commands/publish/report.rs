@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, fmt::Write as _};
 
-use savoir_engine::approval::shown;
+use savoir_engine::approval::printable;
 use savoir_package::{registry::wire::Publication, submission::FoundSignature};
 use savoir_scan::{Finding, Report, Verdict};
 use savoir_skill::digest::sha256_hex;
@@ -148,7 +148,7 @@ fn by(found: &FoundSignature) -> String {
 
 fn line(text: &mut String, label: &str, value: &str) {
     // Writing to a string cannot fail.
-    let _ = writeln!(text, "{label:14} {}", shown(value));
+    let _ = writeln!(text, "{label:14} {}", printable(value));
 }
 
 /// Prints findings in full, because the user has to act on them.

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use savoir_engine::approval::shown;
+use savoir_engine::approval::printable;
 use savoir_package::registry::wire;
 use serde_json::json;
 
@@ -125,7 +125,7 @@ fn yank(
         let done = client.yank(name, version, &wire::Yank { yanked, reason }).await?;
         let now = match &done.blocked {
             _ if yanked => "is yanked".to_owned(),
-            Some(why) => format!("stays blocked: {}", shown(why)),
+            Some(why) => format!("stays blocked: {}", printable(why)),
             None => "is no longer yanked".to_owned(),
         };
         let mut value = json!({ "name": name, "version": version.to_string(), "yanked": yanked });

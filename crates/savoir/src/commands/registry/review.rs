@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::HashMap, process::ExitCode};
 
-use savoir_engine::approval::shown;
+use savoir_engine::approval::printable;
 use savoir_package::registry::{
     Client, Name, RegistryError,
     wire::{Clearance, Judgement, LogEntry, LogQuery, TakeDown as Taking},
@@ -294,14 +294,14 @@ impl AppealEntry<'_> {
         let lines = findings.into_iter().flatten().map(finding);
         let judged = decision_in_log(&self.entry.details["judged"], "reason");
         let judged = (!judged.is_empty()).then(|| format!("an administrator: {judged}"));
-        let lines = judged.into_iter().chain(lines).map(|line| format!("  {}\n", shown(&line)));
+        let lines = judged.into_iter().chain(lines).map(|line| format!("  {}\n", printable(&line)));
         let mut lines: String = lines.collect();
         if lines.is_empty() && !self.entry.details["findings"].is_array() {
             lines.push_str(
                 "  this archive was not refused in the last 30 days; ask the publisher for it\n",
             );
         }
-        if lines.is_empty() { lines } else { format!("\n{}:\n{lines}", shown(&self.skill())) }
+        if lines.is_empty() { lines } else { format!("\n{}:\n{lines}", printable(&self.skill())) }
     }
 
     fn json(&self) -> Value {
@@ -323,7 +323,7 @@ impl Clear {
             let cleared = cleared.map_err(|error| self.with_appeal_hint(error))?;
             let name = cleared.name.or(package);
             let value = json!({ "sha256": self.sha256, "cleared": true, "name": name });
-            let for_skill = name.map(|name| format!(" for `{}`", shown(&name)));
+            let for_skill = name.map(|name| format!(" for `{}`", printable(&name)));
             let for_skill = for_skill.unwrap_or_default();
             Ok((value, format!("cleared {}{for_skill}\n", self.sha256)))
         })
@@ -389,7 +389,7 @@ fn other_versions_text(same: &[String]) -> String {
     if same.is_empty() {
         return String::new();
     }
-    let names: Vec<String> = same.iter().map(|other| shown(other)).collect();
+    let names: Vec<String> = same.iter().map(|other| printable(other)).collect();
     format!(
         "these versions have the same files and are still available:\n  {}\n",
         names.join("\n  ")

@@ -12,7 +12,9 @@ use savoir_flow::{
     prompt::{self, PromptRun},
     services::{Services, TimeLimits},
     skill_lookup::NoSkills,
-    workflow::{self, CodePolicy, Features, Graph, Host, HttpPolicy, NoJournal, WorkflowRun},
+    workflow::{
+        self, CodePolicy, Features, Graph, HttpPolicy, NoJournal, WorkflowHost, WorkflowRun,
+    },
 };
 use savoir_model::{ChatRequest, Chunk, Finish, LanguageModel, ModelError, Models};
 use savoir_skill::Dialect;
@@ -79,9 +81,9 @@ pub(super) fn workflow_events(input: &Value) -> OperationResult {
         let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
         OperationError::BadInput(problems.join("; "))
     })?;
-    let host = Host {
+    let host = WorkflowHost {
         services: services(Vec::new()),
-        shelf: Arc::new(NoSkills),
+        skill_lookup: Arc::new(NoSkills),
         features: Features::default(),
         http: HttpPolicy::default(),
         code: CodePolicy::default(),

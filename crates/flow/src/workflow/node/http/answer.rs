@@ -8,11 +8,11 @@ use crate::workflow::limits;
 /// The text of an answer, up to the limit.
 pub(super) async fn read(mut response: Response) -> Result<String, reqwest::Error> {
     let mut bytes = Vec::new();
-    while bytes.len() < limits::ANSWER_BYTES
+    while bytes.len() < limits::MAX_RESPONSE_BYTES
         && let Some(chunk) = response.chunk().await?
     {
-        let room = limits::ANSWER_BYTES - bytes.len();
-        bytes.extend_from_slice(&chunk[..chunk.len().min(room)]);
+        let budget = limits::MAX_RESPONSE_BYTES - bytes.len();
+        bytes.extend_from_slice(&chunk[..chunk.len().min(budget)]);
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -6,11 +6,11 @@ use reqwest::{
 };
 use serde_json::{Map, Value};
 
-use super::{FAILED, Stop};
+use super::{FAILED, NodeError};
 use crate::workflow::{
     limits,
     scope::{Scope, text_of},
-    template::{self, Room},
+    template::{self, TextBudget},
 };
 
 /// Headers that belong to the connection. They are ours to set, so they are passed over.
@@ -35,72 +35,75 @@ pub(super) struct Body {
 }
 
 /// The method.
-pub(super) fn method(name: &str) -> Result<Method, Stop> {
+pub(super) fn method(name: &str) -> Result<Method, NodeError> {
     match name.to_ascii_uppercase().as_str() {
         "GET" => Ok(Method::GET),
         "POST" => Ok(Method::POST),
         "PUT" => Ok(Method::PUT),
         "DELETE" => Ok(Method::DELETE),
-        _ => Err(Stop::failed("HTTP method not supported")),
+        _ => Err(NodeError::failed("HTTP method not supported")),
     }
 }
 
 /// The address, read once: what is judged is what is asked.
-pub(super) fn url(text: &str, scope: &Scope<'_>) -> Result<Url, Stop> {
+pub(super) fn url(text: &str, scope: &Scope<'_>) -> Result<Url, NodeError> {
     let filled = template::fill(text, scope)?;
     let text = filled.trim();
     if text.is_empty() {
-        return Err(Stop::failed("URL is required"));
+        return Err(NodeError::failed("URL is required"));
     }
     let scheme = text.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
     if !matches!(scheme.as_deref(), Some("http" | "https")) {
-        return Err(Stop::failed("Only http:// and https:// URLs are allowed"));
+        return Err(NodeError::failed("Only http:// and https:// URLs are allowed"));
     }
     // The reader of addresses would take the first word of the path for the host.
     let after = text.split_once("://").map_or("", |(_, after)| after);
     if after.is_empty() || after.starts_with(['/', '\\', '?', '#', ':']) {
-        return Err(Stop::failed("URL host is required"));
+        return Err(NodeError::failed("URL host is required"));
     }
-    if text.len() > limits::URL_BYTES {
-        return Err(Stop::failed(FAILED));
+    if text.len() > limits::MAX_URL_BYTES {
+        return Err(NodeError::failed(FAILED));
     }
     match Url::parse(text) {
         Ok(url) if url.has_host() => Ok(url),
-        Ok(_) | Err(url::ParseError::EmptyHost) => Err(Stop::failed("URL host is required")),
-        Err(_) => Err(Stop::failed(FAILED)),
+        Ok(_) | Err(url::ParseError::EmptyHost) => Err(NodeError::failed("URL host is required")),
+        Err(_) => Err(NodeError::failed(FAILED)),
     }
 }
 
 /// The headers.
-pub(super) fn headers(given: &Map<String, Value>, scope: &Scope<'_>) -> Result<HeaderMap, Stop> {
-    if given.len() > limits::HEADERS {
-        return Err(Stop::failed(FAILED));
+pub(super) fn headers(
+    declared: &Map<String, Value>,
+    scope: &Scope<'_>,
+) -> Result<HeaderMap, NodeError> {
+    if declared.len() > limits::MAX_HEADERS {
+        return Err(NodeError::failed(FAILED));
     }
-    let (mut headers, mut room) = (HeaderMap::new(), Room::default());
-    for (name, value) in given {
-        let name =
-            HeaderName::from_bytes(name.trim().as_bytes()).map_err(|_| Stop::failed(FAILED))?;
+    let (mut headers, mut budget) = (HeaderMap::new(), TextBudget::default());
+    for (name, value) in declared {
+        let name = HeaderName::from_bytes(name.trim().as_bytes())
+            .map_err(|_| NodeError::failed(FAILED))?;
         if OURS.contains(&name.as_str()) {
             continue;
         }
-        let value = template::fill_within(&text_of(value), scope, &mut room)?;
+        let value = template::fill_within(&text_of(value), scope, &mut budget)?;
         // Refuses line feeds and other control characters.
-        let value = HeaderValue::from_str(value.trim()).map_err(|_| Stop::failed(FAILED))?;
+        let value = HeaderValue::from_str(value.trim()).map_err(|_| NodeError::failed(FAILED))?;
         headers.insert(name, value);
     }
     Ok(headers)
 }
 
 /// The body: an object as JSON with texts, a text as it is.
-pub(super) fn body(given: &Value, scope: &Scope<'_>) -> Result<Option<Body>, Stop> {
-    match given {
+pub(super) fn body(declared: &Value, scope: &Scope<'_>) -> Result<Option<Body>, NodeError> {
+    match declared {
         Value::Object(members) => {
-            let mut room = Room::default();
+            let mut budget = TextBudget::default();
             let members = members.iter().map(|(name, value)| {
-                let text = template::fill_within(&text_of(value), scope, &mut room)?;
+                let text = template::fill_within(&text_of(value), scope, &mut budget)?;
                 Ok((name.clone(), Value::from(text)))
             });
-            let members: Map<String, Value> = members.collect::<Result<_, Stop>>()?;
+            let members: Map<String, Value> = members.collect::<Result<_, NodeError>>()?;
             let text = Value::from(members).to_string();
             Ok(Some(Body { text, kind: Some("application/json") }))
         }
@@ -125,8 +128,8 @@ mod tests {
     fn read(text: &str) -> Result<String, String> {
         with_scope(|scope| match url(text, scope) {
             Ok(url) => Ok(url.to_string()),
-            Err(Stop::Failed(text)) => Err(text),
-            Err(Stop::Gone) => panic!("nobody was there"),
+            Err(NodeError::Failed(text)) => Err(text),
+            Err(NodeError::Gone) => panic!("nobody was there"),
         })
     }
 
@@ -156,8 +159,8 @@ mod tests {
 
     #[test]
     fn headers_carry_no_second_line() {
-        let read = |given: Value| {
-            with_scope(|scope| headers(given.as_object().unwrap(), scope).map_err(|_| ()))
+        let read = |declared: Value| {
+            with_scope(|scope| headers(declared.as_object().unwrap(), scope).map_err(|_| ()))
         };
         let headers =
             read(json!({"X-A": "{{id.output}}", "Host": "b", "content-LENGTH": 5, "N": 1}));
@@ -177,8 +180,8 @@ mod tests {
 
     #[test]
     fn bodies() {
-        let read = |given: Value| {
-            with_scope(|scope| body(&given, scope).unwrap().map(|body| (body.text, body.kind)))
+        let read = |declared: Value| {
+            with_scope(|scope| body(&declared, scope).unwrap().map(|body| (body.text, body.kind)))
         };
         let json = read(json!({"a": "{{id.output}}", "n": 5, "l": [1], "x": null}));
         assert_eq!(

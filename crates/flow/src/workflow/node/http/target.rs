@@ -12,7 +12,7 @@ use reqwest::{
 };
 use savoir_sandbox::{Host, HostPattern, is_public};
 
-use super::{FAILED, Stop};
+use super::{FAILED, NodeError};
 use crate::workflow::host::HttpPolicy;
 
 /// Addresses that may be dialled.
@@ -20,9 +20,9 @@ use crate::workflow::host::HttpPolicy;
 pub(super) struct Target(Vec<SocketAddr>);
 
 /// Judges the host of an address, and every address behind its name.
-pub(super) async fn judge(url: &Url, policy: &HttpPolicy) -> Result<Target, Stop> {
-    let unresolved = || Stop::failed("Unable to resolve target host");
-    let host = url.host().ok_or_else(|| Stop::failed("URL host is required"))?;
+pub(super) async fn judge(url: &Url, policy: &HttpPolicy) -> Result<Target, NodeError> {
+    let unresolved = || NodeError::failed("Unable to resolve target host");
+    let host = url.host().ok_or_else(|| NodeError::failed("URL host is required"))?;
     let port = url.port_or_known_default().unwrap_or_default();
     let found: Vec<SocketAddr> = match host {
         url::Host::Ipv4(address) => vec![(address, port).into()],
@@ -40,18 +40,18 @@ pub(super) async fn judge(url: &Url, policy: &HttpPolicy) -> Result<Target, Stop
     }
     // One that is blocked is enough: an honest name does not lead to both sides.
     if !policy.private && found.iter().any(|address| !is_public(address.ip())) {
-        return Err(Stop::failed("Target host resolves to blocked IP"));
+        return Err(NodeError::failed("Target host resolves to blocked IP"));
     }
     Ok(Target(found))
 }
 
-fn check_name(name: &str, allowed: Option<&[HostPattern]>) -> Result<(), Stop> {
+fn check_name(name: &str, allowed: Option<&[HostPattern]>) -> Result<(), NodeError> {
     let Some(allowed) = allowed else { return Ok(()) };
     let host = Host::parse(name).ok();
     check(host.is_some_and(|host| allowed.iter().any(|pattern| pattern.matches(&host))))
 }
 
-fn check_address(found: &[SocketAddr], allowed: Option<&[HostPattern]>) -> Result<(), Stop> {
+fn check_address(found: &[SocketAddr], allowed: Option<&[HostPattern]>) -> Result<(), NodeError> {
     let Some(allowed) = allowed else { return Ok(()) };
     let address: Option<IpAddr> = found.first().map(SocketAddr::ip);
     check(allowed.iter().any(|pattern| match pattern {
@@ -60,13 +60,13 @@ fn check_address(found: &[SocketAddr], allowed: Option<&[HostPattern]>) -> Resul
     }))
 }
 
-fn check(is_allowed: bool) -> Result<(), Stop> {
-    if is_allowed { Ok(()) } else { Err(Stop::failed("URL host is not in allowlist")) }
+fn check(is_allowed: bool) -> Result<(), NodeError> {
+    if is_allowed { Ok(()) } else { Err(NodeError::failed("URL host is not in allowlist")) }
 }
 
 impl Target {
     /// A client that reaches these addresses and no others, and goes nowhere by itself.
-    pub(super) fn client(self) -> Result<Client, Stop> {
+    pub(super) fn client(self) -> Result<Client, NodeError> {
         let client = Client::builder()
             .no_proxy()
             .redirect(redirect::Policy::none())
@@ -76,7 +76,7 @@ impl Target {
             .build();
         client.map_err(|error| {
             tracing::error!(%error, "no client can be made for requests");
-            Stop::failed(FAILED)
+            NodeError::failed(FAILED)
         })
     }
 }
@@ -100,13 +100,13 @@ mod tests {
     async fn judged(url: &str, policy: &HttpPolicy) -> Result<Vec<String>, String> {
         match judge(&Url::parse(url).unwrap(), policy).await {
             Ok(target) => Ok(target.0.iter().map(ToString::to_string).collect()),
-            Err(Stop::Failed(text)) => Err(text),
-            Err(Stop::Gone) => panic!("nobody was there"),
+            Err(NodeError::Failed(text)) => Err(text),
+            Err(NodeError::Gone) => panic!("nobody was there"),
         }
     }
 
     #[tokio::test]
-    async fn what_is_not_public_is_blocked_in_every_spelling() {
+    async fn private_addresses_are_blocked_in_every_spelling() {
         let policy = HttpPolicy::default();
         for host in [
             "127.0.0.1",
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_list_is_held_before_names_are_looked_up() {
+    async fn allow_list_is_checked_before_dns() {
         let refused = Err("URL host is not in allowlist".to_owned());
         let policy = HttpPolicy::only(["example.invalid", "1.1.1.1"]).unwrap();
         for url in [

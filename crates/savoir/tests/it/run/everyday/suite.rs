@@ -10,7 +10,7 @@ use std::{
     process::Stdio,
 };
 
-use savoir_sandbox::find;
+use savoir_sandbox::find_program;
 
 use super::{
     super::{RunTestEnv, server::Server},
@@ -57,7 +57,7 @@ fn suite(place: Place) {
     }
     let server = Server::answering("served");
     let folders: Vec<_> = std::env::split_paths("/usr/local/bin:/usr/bin:/bin").collect();
-    let is_here = |program: &&str| find(program, &folders).is_some();
+    let is_here = |program: &&str| find_program(program, &folders).is_some();
     let fitting = CASES
         .iter()
         .filter(|case| case.needs.iter().all(is_here))

@@ -1,0 +1,71 @@
+//! Finds out which sandbox features this machine supports, by running a small program with each.
+
+use std::path::{Path, PathBuf};
+
+use super::{cgroup, launch::Sandbox, sys};
+use crate::{
+    outcome::{Outcome, ProcessEnd},
+    policy::{HostGrant, Methods, Network, PathGrant, Policy, Watch},
+    program_files::{TRUSTED_PATH, find_program},
+    support::{FeatureStatus, SandboxSupport},
+};
+
+/// Tries each feature once.
+pub(crate) fn detect_support() -> SandboxSupport {
+    let landlock = sys::landlock_version().ok();
+    let folders: Vec<PathBuf> = TRUSTED_PATH.iter().map(PathBuf::from).collect();
+    let Some(program) = find_program("true", &folders) else {
+        let absent = FeatureStatus::unavailable(
+            "there is no program `true` to try with",
+            "install coreutils",
+        );
+        return SandboxSupport {
+            sandbox: absent.clone(),
+            landlock,
+            proxy: absent.clone(),
+            watch: absent,
+            control_groups: false,
+        };
+    };
+    SandboxSupport {
+        sandbox: try_feature(&program, Network::None, Watch::Off),
+        landlock,
+        proxy: try_feature(&program, Network::Hosts(unreachable_host_grant()), Watch::Off),
+        watch: try_feature(&program, Network::None, Watch::On),
+        control_groups: cgroup::ControlGroup::new(&crate::policy::Limits::default()).is_some(),
+    }
+}
+
+fn unreachable_host_grant() -> Vec<HostGrant> {
+    let host = "savoir.invalid".parse().ok();
+    let grant = |host| HostGrant {
+        host,
+        scheme: None,
+        port: None,
+        path: String::new(),
+        methods: Methods::Read,
+        private: false,
+    };
+    host.into_iter().map(grant).collect()
+}
+
+fn try_feature(program: &Path, network: Network, watch: Watch) -> FeatureStatus {
+    let policy = Policy {
+        paths: vec![PathGrant::private("/tmp")],
+        programs: vec![program.to_owned()],
+        directory: "/tmp".into(),
+        network,
+        watch,
+        ..Policy::default()
+    };
+    let outcome = Sandbox::new(policy)
+        .and_then(|sandbox| sandbox.start(program, &[]))
+        .map(|process| process.communicate(&[], |_, _| {}));
+    match outcome {
+        Ok(Outcome { end: ProcessEnd::Exited(0), .. }) => FeatureStatus::Available,
+        Ok(outcome) => {
+            FeatureStatus::unavailable(format!("a trial ended with {:?}", outcome.end), "")
+        }
+        Err(error) => FeatureStatus::unavailable(error.to_string(), ""),
+    }
+}
