@@ -116,7 +116,7 @@ impl Scanner {
     }
 
     /// Runs the scanner in a folder and parses its JSON output.
-    fn ask<T: DeserializeOwned>(
+    fn run_scanner<T: DeserializeOwned>(
         &self,
         folder: &Path,
         arguments: &[&str],
@@ -162,13 +162,13 @@ impl Scanner {
             End::Exited(code) => {
                 return Err(format!(
                     "it ended with {code}: {}",
-                    shown(&String::from_utf8_lossy(&said))
+                    short_text(&String::from_utf8_lossy(&said))
                 ));
             }
             End::Signalled(_) | End::Stopped => return Err("it was ended".to_owned()),
         }
         serde_json::from_slice(&printed).map_err(|error| {
-            let said = shown(&String::from_utf8_lossy(&said));
+            let said = short_text(&String::from_utf8_lossy(&said));
             format!("what it printed is not its report: {error} {said}").trim_end().to_owned()
         })
     }
@@ -246,7 +246,7 @@ fn limits(options: &Options) -> Limits {
 }
 
 /// A text of an external program, on one line and shortened.
-fn shown(text: &str) -> String {
+fn short_text(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ").chars().filter(|char| !char.is_control()).take(MAX_MESSAGE_CHARS).collect()
 }
@@ -287,5 +287,5 @@ impl CopiedFiles {
 /// The error for a scanner that names a file which it did not receive: none of its findings are
 /// trusted.
 fn unknown_file(name: &str) -> String {
-    format!("it named a file that is not there: {}", shown(name))
+    format!("it named a file that is not there: {}", short_text(name))
 }

@@ -71,7 +71,7 @@ fn counted(args: &Args, request: &PublishRequest) -> Option<Version> {
     let client = home(args, request).ok()?;
     let name = &request.submission.name;
     let index = runtime::block_on(async { Ok(client.index(name).await?) });
-    Some(index.ok()?.unwrap_or_default().next_counted())
+    Some(index.ok()?.unwrap_or_default().next_assigned_version())
 }
 
 /// The error of the registry, with its findings as hints.

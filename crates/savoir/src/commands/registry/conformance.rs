@@ -94,21 +94,21 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     if args.list {
         return list(args, &checks);
     }
-    let (subject, outcomes) = runtime::block_on(async {
-        let subject = find(args).await?;
-        if !args.json && subject.publishes() {
-            output::note(&format!("names of published skills start with {}", subject.prefix()));
+    let (registry, outcomes) = runtime::block_on(async {
+        let registry = find(args).await?;
+        if !args.json && registry.publishes() {
+            output::note(&format!("names of published skills start with {}", registry.prefix()));
         }
         let mut broken = None;
-        let outcomes = conformance::run(&subject, &checks, |outcome| {
+        let outcomes = conformance::run(&registry, &checks, |outcome| {
             if !args.json && broken.is_none() {
                 broken = output::text(&report::line(outcome)).err();
             }
         });
         let outcomes = outcomes.await;
-        broken.map_or(Ok((subject, outcomes)), Err)
+        broken.map_or(Ok((registry, outcomes)), Err)
     })?;
-    finish(args, &subject, &outcomes)
+    finish(args, &registry, &outcomes)
 }
 
 fn list(args: &Args, checks: &[ConformanceCheck]) -> Result<ExitCode, CommandError> {
@@ -136,13 +136,13 @@ async fn find(args: &Args) -> Result<TestedRegistry, CommandError> {
     if let Some(email) = &args.email {
         settings.token = Some(log_in(&url, email).await?);
     }
-    let subject = TestedRegistry::find(settings).await.map_err(|why| {
+    let registry = TestedRegistry::find(settings).await.map_err(|why| {
         CommandError::input(format!("{url}: {why}"))
             .named("registry_unreachable")
             .hint("name the address of a registry: http://127.0.0.1:7878/registry")
     })?;
-    match subject.shut().await {
-        None => Ok(subject),
+    match registry.unavailable_reason().await {
+        None => Ok(registry),
         Some(why) => Err(CommandError::input(format!("{url}: {why}"))
             .named("unauthorized")
             .hint("give a token in SAVOIR_TOKEN, or an account: --email EMAIL --password-stdin")),
@@ -177,19 +177,19 @@ async fn log_in(url: &str, email: &str) -> Result<String, CommandError> {
 
 fn finish(
     args: &Args,
-    subject: &TestedRegistry,
+    registry: &TestedRegistry,
     outcomes: &[CheckOutcome],
 ) -> Result<ExitCode, CommandError> {
     let Counts { passed, failed, skipped } = report::counts(outcomes);
     if let Some(file) = &args.junit {
-        fs::write(file, report::junit(subject.base(), outcomes)).map_err(|error| {
+        fs::write(file, report::junit(registry.base(), outcomes)).map_err(|error| {
             CommandError::input(format!("{}: {error}", file.display()))
                 .named("report_unwritable")
                 .hint("name a file that can be written: --junit FILE")
         })?;
     }
     if args.json {
-        output::json(&report::as_json(subject.base(), &subject.prefix(), outcomes))?;
+        output::json(&report::as_json(registry.base(), &registry.prefix(), outcomes))?;
     } else {
         output::text(&format!("\n{passed} passed, {failed} failed, {skipped} skipped\n"))?;
     }

@@ -150,7 +150,7 @@ fn keys_sign_for_a_namespace_and_are_trusted_only_if_a_person_says_so() {
     let proof = body.as_object_mut().expect("an object").remove("proof").expect("a proof");
     let key = PublicKey::parse(public.as_str().expect("a text")).expect("a key");
     let registry = house.url();
-    let purpose = Purpose { holding: "acme", registry: &registry };
+    let purpose = Purpose { owner_scope: "acme", registry: &registry };
     assert!(possession::is_proved(&key, purpose, proof.as_str().expect("a text")), "{proof}");
     assert_eq!((way, body), (format!("POST {at}"), json!({"public_key": public, "label": "desk"})));
     let seen = SigningKey::generate().expect("a key").public_key().to_text();
