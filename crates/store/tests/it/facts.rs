@@ -81,7 +81,7 @@ async fn use_wakes_a_skill() {
         facts.used("b", &of_8).await.unwrap();
         let noted = facts.get("b").await.unwrap().unwrap();
         assert_eq!((noted.owner.as_deref(), noted.enabled), (Some("7"), false));
-        assert!(!SkillFacts::owner_scope(Some(&noted), of_8.owner.clone(), long_ago).is_offered());
+        assert!(!SkillFacts::holding(Some(&noted), of_8.owner.clone(), long_ago).is_offered());
         // Of one that is enabled, what was noted of another's is not kept.
         facts.put("b", &SkillFacts { enabled: true, ..catalog("7") }).await.unwrap();
         facts.used("b", &of_8).await.unwrap();
