@@ -77,7 +77,7 @@ pub struct AgentFile {
     /// The set that it has unless another one is named.
     pub default_set: Option<String>,
     /// The model that it wants.
-    pub model: ModelWish,
+    pub model: RequestedModel,
     /// What was probably meant otherwise.
     pub warnings: Vec<ContentError>,
 }
@@ -95,7 +95,7 @@ pub struct AgentSkill {
 
 /// The model that an agent wants. All of it is advice.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ModelWish {
+pub struct RequestedModel {
     /// The model that it was made for.
     pub default: Option<String>,
     /// The fewest parameters.
@@ -108,7 +108,7 @@ pub struct ModelWish {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SetError {
     /// There is no set of that name.
-    #[error("{file} has no set of skills `{name}`{}", known(sets))]
+    #[error("{file} has no set of skills `{name}`{}", list_sets(sets))]
     Unknown {
         /// Which file.
         file: String,
@@ -118,7 +118,7 @@ pub enum SetError {
         sets: Vec<String>,
     },
     /// There are several, and none is named.
-    #[error("{file} has several sets of skills and no `default_skill_set`{}", known(sets))]
+    #[error("{file} has several sets of skills and no `default_skill_set`{}", list_sets(sets))]
     Ambiguous {
         /// Which file.
         file: String,
@@ -127,7 +127,7 @@ pub enum SetError {
     },
 }
 
-fn known(sets: &[String]) -> String {
+fn list_sets(sets: &[String]) -> String {
     let sets: Vec<String> = sets.iter().map(|set| format!("`{set}`")).collect();
     if sets.is_empty() { String::new() } else { format!(": choose {}", words::or(&sets)) }
 }
@@ -158,7 +158,7 @@ impl AgentFile {
         }
         let root = tree.root.filter(|root| root.entries().is_some());
         let root = root.ok_or_else(|| text.content_error(0, "an agent is a map with a `name`"))?;
-        let mut reader = Reader { text, warnings: Vec::new() };
+        let mut reader = AgentFileReader { text, warnings: Vec::new() };
         let mut agent = reader.agent(&root)?;
         agent.warnings = reader.warnings;
         Ok(agent)
@@ -167,7 +167,7 @@ impl AgentFile {
     /// The skills of the agent with one of its sets: the named one, else the default, else the only
     /// one that there is.
     pub fn composition(&self, set: Option<&str>) -> Result<Composition, SetError> {
-        let set = self.active(set)?;
+        let set = self.active_set_name(set)?;
         let chosen = set.and_then(|set| self.sets.get(set)).map_or(&[][..], Vec::as_slice);
         let parts = self.skills.iter().chain(chosen).map(|skill| ComposedSkill {
             skill: skill.skill.clone(),
@@ -184,7 +184,7 @@ impl AgentFile {
         })
     }
 
-    fn active<'a>(&'a self, named: Option<&'a str>) -> Result<Option<&'a str>, SetError> {
+    fn active_set_name<'a>(&'a self, named: Option<&'a str>) -> Result<Option<&'a str>, SetError> {
         let sets = || self.sets.keys().cloned().collect();
         match named.or(self.default_set.as_deref()) {
             Some(name) if self.sets.contains_key(name) => Ok(Some(name)),
@@ -211,14 +211,14 @@ impl AgentFile {
     }
 }
 
-struct Reader<'a> {
+struct AgentFileReader<'a> {
     text: Text<'a>,
     warnings: Vec<ContentError>,
 }
 
-impl Reader<'_> {
+impl AgentFileReader<'_> {
     fn agent(&mut self, root: &Node) -> Result<AgentFile, ContentError> {
-        self.guess(root, &KEYS);
+        self.warn_of_unknown_keys(root, &KEYS);
         let name = root.get("name");
         let name =
             name.ok_or_else(|| self.text.content_error(root.span.start, "`name` is missing"))?;
@@ -240,7 +240,7 @@ impl Reader<'_> {
             version: match root.get("version") {
                 Some(node) => {
                     let version = parse_version(&self.string(node)?);
-                    Some(version.map_err(|error| self.wrong(node, error.to_string()))?)
+                    Some(version.map_err(|error| self.content_error(node, error.to_string()))?)
                 }
                 None => None,
             },
@@ -250,7 +250,7 @@ impl Reader<'_> {
             default_set,
             model: match root.get("model").filter(|node| !node.is_null(YAML)) {
                 Some(node) => self.model(node)?,
-                None => ModelWish::default(),
+                None => RequestedModel::default(),
             },
             warnings: Vec::new(),
         })
@@ -261,13 +261,13 @@ impl Reader<'_> {
         if list.is_null(YAML) {
             return Ok(Vec::new());
         }
-        let items = list.items().ok_or_else(|| self.not(list, "a list of skills"))?;
+        let items = list.items().ok_or_else(|| self.wrong_type_error(list, "a list of skills"))?;
         let mut skills: Vec<AgentSkill> = Vec::with_capacity(items.len());
         for item in items {
             let skill = self.skill(item)?;
             let name = &skill.skill.name;
             if skills.iter().any(|known| known.skill.name == *name) {
-                return Err(self.wrong(item, format!("`{name}` is there twice")));
+                return Err(self.content_error(item, format!("`{name}` is there twice")));
             }
             skills.push(skill);
         }
@@ -279,24 +279,25 @@ impl Reader<'_> {
         let place = FilePosition { file: self.text.file.to_owned(), position: at };
         if item.entries().is_none() {
             let skill = SkillRef::parse(&self.string(item)?);
-            let skill = skill.map_err(|error| self.wrong(item, error.to_string()))?;
-            check_name(&skill.name).map_err(|why| self.wrong(item, why))?;
+            let skill = skill.map_err(|error| self.content_error(item, error.to_string()))?;
+            check_name(&skill.name).map_err(|why| self.content_error(item, why))?;
             return Ok(AgentSkill { skill, need: Necessity::Required, place });
         }
-        self.guess(item, &SKILL_KEYS);
-        let name = item.get("name").ok_or_else(|| self.wrong(item, "the skill has no `name`"))?;
+        self.warn_of_unknown_keys(item, &SKILL_KEYS);
+        let name =
+            item.get("name").ok_or_else(|| self.content_error(item, "the skill has no `name`"))?;
         let range = match item.get("version") {
             Some(node) => VersionRange::parse(&self.string(node)?)
-                .map_err(|error| self.wrong(node, error.to_string()))?,
+                .map_err(|error| self.content_error(node, error.to_string()))?,
             None => VersionRange::any(),
         };
         let need = match item.get("required").map(|node| (node, node.boolean(YAML))) {
             None | Some((_, Some(true))) => Necessity::Required,
             Some((_, Some(false))) => Necessity::Optional,
-            Some((node, None)) => return Err(self.not(node, "true or false")),
+            Some((node, None)) => return Err(self.wrong_type_error(node, "true or false")),
         };
         let skill = SkillRef { name: self.string(name)?, range };
-        check_name(&skill.name).map_err(|why| self.wrong(name, why))?;
+        check_name(&skill.name).map_err(|why| self.content_error(name, why))?;
         Ok(AgentSkill { skill, need, place })
     }
 
@@ -309,7 +310,7 @@ impl Reader<'_> {
         if node.is_null(YAML) {
             return Ok(sets);
         }
-        for entry in node.entries().ok_or_else(|| self.not(node, "a map of sets"))? {
+        for entry in node.entries().ok_or_else(|| self.wrong_type_error(node, "a map of sets"))? {
             let skills = self.skills(&entry.value)?;
             let again = skills
                 .iter()
@@ -334,22 +335,27 @@ impl Reader<'_> {
         }
         let near = words::nearest(&name, sets.keys().map(String::as_str));
         let hint = near.map(|near| format!("did you mean `{near}`?"));
-        Err(self.wrong(node, format!("there is no set of skills `{name}`")).maybe_hint(hint))
+        Err(self
+            .content_error(node, format!("there is no set of skills `{name}`"))
+            .maybe_hint(hint))
     }
 
-    fn model(&mut self, node: &Node) -> Result<ModelWish, ContentError> {
+    fn model(&mut self, node: &Node) -> Result<RequestedModel, ContentError> {
         if node.entries().is_none() {
-            return Ok(ModelWish { default: Some(self.string(node)?), ..ModelWish::default() });
+            return Ok(RequestedModel {
+                default: Some(self.string(node)?),
+                ..RequestedModel::default()
+            });
         }
-        self.guess(node, &MODEL_KEYS);
+        self.warn_of_unknown_keys(node, &MODEL_KEYS);
         let least = |key: &str, read: fn(&str) -> Result<Minimum, MinimumError>| {
             let Some(node) = node.get(key).filter(|node| !node.is_null(YAML)) else {
                 return Ok(None);
             };
-            let text = node.text().ok_or_else(|| self.not(node, "a text"))?;
-            read(text).map(Some).map_err(|error| self.wrong(node, error.to_string()))
+            let text = node.text().ok_or_else(|| self.wrong_type_error(node, "a text"))?;
+            read(text).map(Some).map_err(|error| self.content_error(node, error.to_string()))
         };
-        Ok(ModelWish {
+        Ok(RequestedModel {
             default: node.get("default").map(|node| self.string(node)).transpose()?,
             minimum: least("minimum", Minimum::parameters)?,
             context: least("context", Minimum::tokens)?,
@@ -360,14 +366,14 @@ impl Reader<'_> {
     fn string(&self, node: &Node) -> Result<String, ContentError> {
         let text = node.string(YAML).filter(|text| !text.trim().is_empty());
         text.map(str::to_owned).ok_or_else(|| {
-            let content_error = self.not(node, "a text");
+            let content_error = self.wrong_type_error(node, "a text");
             let number = matches!(node.type_name(YAML), "a number" | "a boolean");
             if number { content_error.hint("put it into quotes") } else { content_error }
         })
     }
 
     /// Warns of keys that look like others. Keys that do not are somebody else's.
-    fn guess(&mut self, node: &Node, known: &[&str]) {
+    fn warn_of_unknown_keys(&mut self, node: &Node, known: &[&str]) {
         for entry in node.entries().unwrap_or_default() {
             let key = entry.key.as_str();
             if known.contains(&key) {
@@ -381,11 +387,14 @@ impl Reader<'_> {
         }
     }
 
-    fn not(&self, node: &Node, expected: &str) -> ContentError {
-        self.wrong(node, format!("this must be {expected}, and is {}", node.type_name(YAML)))
+    fn wrong_type_error(&self, node: &Node, expected: &str) -> ContentError {
+        self.content_error(
+            node,
+            format!("this must be {expected}, and is {}", node.type_name(YAML)),
+        )
     }
 
-    fn wrong(&self, node: &Node, message: impl Into<String>) -> ContentError {
+    fn content_error(&self, node: &Node, message: impl Into<String>) -> ContentError {
         self.text.content_error(node.span.start, message)
     }
 }

@@ -180,7 +180,7 @@ impl Agent {
     pub fn by_id(word: &str) -> Result<&'static Self, UnknownAgent> {
         let lower = word.to_ascii_lowercase();
         let named = |agent: &&Self| agent.id == lower || agent.aliases.contains(&lower.as_str());
-        let unknown = || UnknownAgent { word: word.to_owned(), near: nearest(word) };
+        let unknown = || UnknownAgent { word: word.to_owned(), near: nearest_agent_id(word) };
         Self::ALL.iter().find(named).ok_or_else(unknown)
     }
 
@@ -196,7 +196,7 @@ impl Agent {
 }
 
 /// The agent that a word may have meant: one that has it as a part of its name, or a similar one.
-fn nearest(word: &str) -> Option<&'static str> {
+fn nearest_agent_id(word: &str) -> Option<&'static str> {
     let lower = word.to_lowercase();
     let words = || Agent::ALL.iter().flat_map(|agent| [&[agent.id], agent.aliases].concat());
     let part = words().find(|known| known.split('-').any(|part| part == lower));
@@ -259,22 +259,22 @@ impl Agents {
     /// Whether an agent is in use on this machine or in a project.
     pub fn is_detected(&self, agent: &Agent, project: &Path) -> bool {
         if !agent.signs.is_empty() {
-            return agent.signs.iter().any(|sign| self.is_there(sign, project));
+            return agent.signs.iter().any(|sign| self.is_sign_present(sign, project));
         }
-        let own = agent.project.iter().filter(|folder| table::is_own(folder));
-        own.map(|folder| project.join(folder)).any(|folder| is_below_a_folder(&folder))
+        let own = agent.project.iter().filter(|folder| table::is_agent_specific(folder));
+        own.map(|folder| project.join(folder)).any(|folder| has_parent_folder(&folder))
             || self.has_home(agent)
     }
 
     fn has_home(&self, agent: &Agent) -> bool {
         let own = agent.user.iter().chain(agent.former);
         let own = own.filter(|folder| !folder.is_shared());
-        own.map(|folder| self.place(*folder)).any(|folder| is_below_a_folder(&folder))
+        own.map(|folder| self.resolve_user_folder(*folder)).any(|folder| has_parent_folder(&folder))
     }
 
-    fn is_there(&self, sign: &UsageSign, project: &Path) -> bool {
+    fn is_sign_present(&self, sign: &UsageSign, project: &Path) -> bool {
         match sign {
-            UsageSign::User(folder) => self.place(*folder).exists(),
+            UsageSign::User(folder) => self.resolve_user_folder(*folder).exists(),
             UsageSign::Project(path) => project.join(path).exists(),
             UsageSign::Program(name) => {
                 self.search_path.iter().any(|path| path.join(name).is_file())
@@ -284,12 +284,12 @@ impl Agents {
 
     /// The folder outside of projects to which the skills of an agent are written.
     pub fn user_folder(&self, agent: &Agent) -> Option<PathBuf> {
-        let present = self.place(*agent.user.first()?);
-        if is_below_a_folder(&present) {
+        let present = self.resolve_user_folder(*agent.user.first()?);
+        if has_parent_folder(&present) {
             return Some(present);
         }
-        let mut former = agent.former.iter().map(|folder| self.place(*folder));
-        former.find(|folder| is_below_a_folder(folder)).or(Some(present))
+        let mut former = agent.former.iter().map(|folder| self.resolve_user_folder(*folder));
+        former.find(|folder| has_parent_folder(folder)).or(Some(present))
     }
 
     /// Every folder that an agent reads, whether it is there or not; of two skills of one name that
@@ -328,14 +328,14 @@ impl Agents {
             folders.sort_by_key(|folder| !folder.is_shared());
         }
         let outside = folders.into_iter().map(|folder| ReadFolder {
-            path: self.place(*folder),
+            path: self.resolve_user_folder(*folder),
             scope: if folder.base == FolderBase::System { Scope::System } else { Scope::User },
         });
         outside.collect()
     }
 
     /// Where a folder outside of projects is.
-    fn place(&self, folder: UserFolder) -> PathBuf {
+    fn resolve_user_folder(&self, folder: UserFolder) -> PathBuf {
         let base = match folder.base {
             FolderBase::Home => self.home.clone(),
             FolderBase::Config => self.config.clone(),
@@ -349,7 +349,7 @@ impl Agents {
     }
 }
 
-fn is_below_a_folder(path: &Path) -> bool {
+fn has_parent_folder(path: &Path) -> bool {
     path.parent().is_some_and(Path::is_dir)
 }
 

@@ -5,10 +5,10 @@
 //! is refused as a whole, before anything is written. A `.skill` file is a zip.
 
 mod error;
-mod gathered;
 mod layout;
 mod pack;
 mod tar;
+mod tree_builder;
 mod zip;
 
 pub use error::ArchiveError;
@@ -34,7 +34,7 @@ pub fn kind(bytes: &[u8]) -> Option<ArchiveKind> {
         Some(ArchiveKind::Zip)
     } else if bytes.starts_with(b"\x1f\x8b") {
         Some(ArchiveKind::TarGz)
-    } else if tar::begins(bytes) {
+    } else if tar::is_tar(bytes) {
         Some(ArchiveKind::Tar)
     } else {
         None
@@ -54,7 +54,7 @@ pub fn unpack(bytes: &[u8]) -> Result<Tree, ArchiveError> {
         Some(ArchiveKind::TarGz) => tar::read_gz(bytes),
         Some(ArchiveKind::Tar) => tar::read(bytes),
         // Some programs find a zip behind anything.
-        None if zip::ends(bytes) => zip::read(bytes),
+        None if zip::is_zip(bytes) => zip::read(bytes),
         None => Err(ArchiveError::Unknown),
     }
 }

@@ -11,7 +11,6 @@
 //! - `files` reads a folder, `git` computes its git object id, `order` sorts like JavaScript.
 
 mod adoption;
-mod book;
 mod clash;
 mod clawhub;
 mod entry;
@@ -22,6 +21,7 @@ mod npx;
 mod order;
 mod origin;
 mod search;
+mod tool_ledger;
 mod traces;
 
 use std::{
@@ -33,15 +33,15 @@ use std::{
 };
 
 use self::{
-    book::{LedgerCache, ToolLedger},
     search::SearchResult,
+    tool_ledger::{LedgerCache, ToolLedger},
 };
 use crate::agents::Agents;
 
 pub use adoption::{Adoption, Source};
 pub use clash::{ClashOutcome, NameClash};
 pub use entry::{Details, Drift, EntryError, LedgerEntry, SkillLocation, UnknownDrift};
-pub use origin::{ClawHub, Gh, Npx, Origin};
+pub use origin::{ClawHubOrigin, GhOrigin, NpxOrigin, Origin};
 pub(crate) use traces::Traces;
 
 /// The folders in which to search for skills.
@@ -81,7 +81,7 @@ impl Display for Warning {
 pub struct Ledger {
     entries: Vec<LedgerEntry>,
     /// The tool ledgers that may name the skills of each folder.
-    books: Vec<Vec<Arc<ToolLedger>>>,
+    tool_ledgers: Vec<Vec<Arc<ToolLedger>>>,
     cache: LedgerCache,
     warnings: Vec<Warning>,
 }
@@ -89,10 +89,10 @@ pub struct Ledger {
 impl Ledger {
     /// Searches all folders.
     pub fn open(places: &SearchRoots) -> Self {
-        let SearchResult { mut entries, books, cache, warnings } = search::all(places);
+        let SearchResult { mut entries, tool_ledgers, cache, warnings } = search::find_all(places);
         entries
             .sort_unstable_by(|a, b| a.name().cmp(b.name()).then_with(|| a.path().cmp(b.path())));
-        Self { entries, books, cache, warnings }
+        Self { entries, tool_ledgers, cache, warnings }
     }
 
     /// The skills, sorted by name. A folder that links lead to is listed once.
@@ -118,15 +118,16 @@ impl Ledger {
         let places = self.entries.iter().flat_map(LedgerEntry::places);
         let links: HashSet<&OsStr> =
             places.filter_map(|place| place.link().and_then(Path::file_name)).collect();
-        let is_named_by = |book: &Arc<ToolLedger>, entry: &LedgerEntry| {
-            let books = entry.places().iter().flat_map(|place| &self.books[place.folder.at]);
-            books.into_iter().any(|known| Arc::ptr_eq(known, book))
+        let is_named_by = |tool_ledger: &Arc<ToolLedger>, entry: &LedgerEntry| {
+            let tool_ledgers =
+                entry.places().iter().flat_map(|place| &self.tool_ledgers[place.folder.at]);
+            tool_ledgers.into_iter().any(|known| Arc::ptr_eq(known, tool_ledger))
         };
         let mut missing = Vec::new();
-        for (path, book) in self.cache.books() {
-            for key in book.skills.keys() {
+        for (path, tool_ledger) in self.cache.tool_ledgers() {
+            for key in tool_ledger.skills.keys() {
                 let name = key.rsplit('/').next().unwrap_or(key);
-                let is_there = self.named(name).iter().any(|entry| is_named_by(book, entry));
+                let is_there = self.named(name).iter().any(|entry| is_named_by(tool_ledger, entry));
                 if !is_there && !links.contains(OsStr::new(name)) {
                     missing.push((path, key.as_str()));
                 }

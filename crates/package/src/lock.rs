@@ -167,7 +167,7 @@ impl Lock {
                         lock.read_skill(item.table("a skill")?)?;
                     }
                 }
-                _ => keep(&mut lock.extra, key, value),
+                _ => keep_unknown_field(&mut lock.extra, key, value),
             }
         }
         if let Some(name) = lock.order.iter().find(|name| !lock.skills.contains_key(*name)) {
@@ -203,7 +203,7 @@ impl Lock {
     }
 
     /// Whether a resolution has exactly the locked versions.
-    pub fn holds(&self, resolution: &Resolution) -> bool {
+    pub fn pins(&self, resolution: &Resolution) -> bool {
         resolution.chosen.len() == self.skills.len()
             && resolution.chosen.iter().all(|(name, chosen)| {
                 self.skills.get(name).is_some_and(|locked| locked.version == chosen.version)
@@ -211,7 +211,7 @@ impl Lock {
     }
 
     /// What later versions of the program wrote stays when the lock is made anew.
-    pub fn keep_unknown(&mut self, old: &Self) {
+    pub fn copy_unknown_fields(&mut self, old: &Self) {
         self.extra.clone_from(&old.extra);
         for (name, skill) in &mut self.skills {
             if let Some(old) = old.skills.get(name) {
@@ -230,7 +230,7 @@ fn corrupt(content_error: ContentError) -> ContentError {
     }
 }
 
-fn keep(extra: &mut Extra, key: &str, value: Value<'_>) {
+fn keep_unknown_field(extra: &mut Extra, key: &str, value: Value<'_>) {
     if let Some(value) = value.plain() {
         extra.insert(key.to_owned(), value);
     }
@@ -261,7 +261,7 @@ fn read_skill(table: Table<'_>) -> Result<LockedSkill, ContentError> {
             "dependencies" => skill.dependencies = parsed(value, SkillRef::parse)?,
             "agents" => skill.agents = texts(value)?,
             "converted" => skill.converted = texts(value)?,
-            _ => keep(&mut skill.extra, key, value),
+            _ => keep_unknown_field(&mut skill.extra, key, value),
         }
     }
     Ok(skill)

@@ -167,7 +167,7 @@ impl Manifest {
         let mut names = Vec::new();
         for (name, at, value) in table.entries() {
             check_name(name).map_err(|why| table.content_error(at, why))?;
-            self.skills.insert(name.to_owned(), read_wanted(name, value)?);
+            self.skills.insert(name.to_owned(), read_requirement(name, value)?);
             names.push((at, name));
         }
         names.sort_unstable();
@@ -205,14 +205,14 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-const KINDS: [(&str, &[&str]); 4] = [
+const REQUIREMENT_KINDS: [(&str, &[&str]); 4] = [
     ("git", &["git", "rev", "tag", "branch", "path"]),
     ("url", &["url", "integrity"]),
     ("path", &["path"]),
     ("version", &["version", "registry", "namespace"]),
 ];
 
-fn read_wanted(name: &str, value: Value<'_>) -> Result<SkillRequirement, ContentError> {
+fn read_requirement(name: &str, value: Value<'_>) -> Result<SkillRequirement, ContentError> {
     if let Some(text) = value.as_str() {
         return Ok(SkillRequirement::Version {
             range: read_range(value, text)?,
@@ -221,8 +221,10 @@ fn read_wanted(name: &str, value: Value<'_>) -> Result<SkillRequirement, Content
         });
     }
     let table = value.table("a range of versions such as \"^1.2\", or a table")?;
-    let Some((kind, allowed)) = KINDS.into_iter().find(|(kind, _)| table.has(kind)) else {
-        let known: Vec<&str> = KINDS.iter().flat_map(|(_, keys)| keys.iter().copied()).collect();
+    let Some((kind, allowed)) = REQUIREMENT_KINDS.into_iter().find(|(kind, _)| table.has(kind))
+    else {
+        let known: Vec<&str> =
+            REQUIREMENT_KINDS.iter().flat_map(|(_, keys)| keys.iter().copied()).collect();
         check_keys(table, &known, None)?;
         let content_error = value.content_error(format!("nothing says where `{name}` comes from"));
         return Err(content_error.hint("give `version`, `path`, `git` or `url`"));
@@ -254,7 +256,7 @@ fn check_keys(table: Table<'_>, allowed: &[&str], kind: Option<&str>) -> Result<
         if allowed.contains(&key) {
             continue;
         }
-        let known = KINDS.iter().any(|(_, keys)| keys.contains(&key));
+        let known = REQUIREMENT_KINDS.iter().any(|(_, keys)| keys.contains(&key));
         return Err(match kind {
             Some(kind) if known => {
                 table.content_error(at, format!("`{key}` does not go together with `{kind}`"))

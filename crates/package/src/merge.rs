@@ -18,7 +18,7 @@ pub struct Merged {
 /// the new one is called where it is in conflict.
 pub fn merge(installed: &str, mine: &str, new: &str, title: &str) -> Merged {
     let base = lines(installed);
-    let (mut mine, mut new) = (Side::new(&base, mine), Side::new(&base, new));
+    let (mut mine, mut new) = (ChangedSide::new(&base, mine), ChangedSide::new(&base, new));
     let mut merged = Merged { text: String::new(), conflicts: 0 };
     let mut at = 0;
     while let Some(start) = mine.start().into_iter().chain(new.start()).min() {
@@ -39,7 +39,7 @@ pub fn merge(installed: &str, mine: &str, new: &str, title: &str) -> Merged {
             push(&mut merged.text, new);
         } else {
             merged.conflicts += 1;
-            mark(&mut merged.text, mine, new, title);
+            push_conflict(&mut merged.text, mine, new, title);
         }
         at = end;
     }
@@ -56,25 +56,25 @@ fn push(text: &mut String, lines: &[&str]) {
 }
 
 /// Both versions of a place, one below the other, as version control marks them.
-fn mark(text: &mut String, mine: &[&str], new: &[&str], title: &str) {
+fn push_conflict(text: &mut String, mine: &[&str], new: &[&str], title: &str) {
     for (head, lines) in [("<<<<<<< yours".to_owned(), mine), ("=======".to_owned(), new)] {
-        begin_line(text);
+        end_line(text);
         text.push_str(&head);
         text.push('\n');
         push(text, lines);
     }
-    begin_line(text);
+    end_line(text);
     text.extend([">>>>>>> ", title, "\n"]);
 }
 
-fn begin_line(text: &mut String) {
+fn end_line(text: &mut String) {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
 }
 
 /// One of the two that were made from the base.
-struct Side<'a> {
+struct ChangedSide<'a> {
     lines: Vec<&'a str>,
     /// Lines of the base, and the lines that stand in their place.
     changes: Vec<(Range<usize>, Range<usize>)>,
@@ -83,7 +83,7 @@ struct Side<'a> {
     merged: usize,
 }
 
-impl<'a> Side<'a> {
+impl<'a> ChangedSide<'a> {
     fn new(base: &[&str], text: &'a str) -> Self {
         let lines = lines(text);
         let ops = capture_diff_slices(Algorithm::Myers, base, &lines);
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_in_different_places_go_together() {
+    fn separate_changes_are_merged() {
         let (text, conflicts) = merged("a\nb\nc\nd\ne\n", "A\nb\nc\nd\ne\n", "a\nb\nc\nd\nE\nf\n");
         assert_eq!((text.as_str(), conflicts), ("A\nb\nc\nd\nE\nf\n", 0));
         let (text, conflicts) = merged("a\nb\nc\n", "a\nc\n", "x\na\nb\nc\n");
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_in_the_same_place_are_marked() {
+    fn overlapping_changes_conflict() {
         let (text, conflicts) = merged("a\nb\nc\n", "a\nmine\nc\n", "a\nnew\nc\n");
         let marked = "a\n<<<<<<< yours\nmine\n=======\nnew\n>>>>>>> 1.1.0\nc\n";
         assert_eq!((text.as_str(), conflicts), (marked, 1));
@@ -159,14 +159,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn one_side_alone_wins(base in texts(), side in texts()) {
+        fn single_sided_change_is_taken(base in texts(), side in texts()) {
             prop_assert_eq!(merged(&base, &side, &base), (side.clone(), 0));
             prop_assert_eq!(merged(&base, &base, &side), (side.clone(), 0));
             prop_assert_eq!(merged(&base, &side, &side), (side, 0));
         }
 
         #[test]
-        fn nothing_is_lost(base in texts(), mine in texts(), new in texts()) {
+        fn no_line_is_lost(base in texts(), mine in texts(), new in texts()) {
             let (text, _) = merged(&base, &mine, &new);
             // A line that both have is kept, and so is one that a side added.
             for line in mine.lines().filter(|line| !base.lines().any(|other| other == *line)) {

@@ -34,7 +34,7 @@ use crate::{
     tree::{SIGNATURE_FILES, read_file},
 };
 
-use output::Staged;
+use output::StagedSkill;
 
 const SKILL_FILE: &str = "SKILL.md";
 
@@ -222,14 +222,14 @@ impl Migrator {
     /// Migrates the skill of a file; one that is not called SKILL.md stands alone.
     pub fn migrate(&mut self, file: &Path) -> MigrationReport {
         let mut report = MigrationReport::new(file);
-        match self.attempt(file, &mut report) {
+        match self.try_migrate(file, &mut report) {
             Ok(()) => report.migrated = true,
             Err(blockers) => report.blockers = blockers,
         }
         report
     }
 
-    fn attempt(
+    fn try_migrate(
         &mut self,
         file: &Path,
         report: &mut MigrationReport,
@@ -277,18 +277,18 @@ impl Migrator {
             return Err(MigrationBlocker::new("name_taken", message));
         }
         if self.options.mode == Mode::Write {
-            output::check(target, skill.root.as_deref(), self.options.existing)?;
+            output::check_target(target, skill.root.as_deref(), self.options.existing)?;
         }
         let tree = tree(skill, migration, &mut report.notes)?;
         let staged = match self.options.mode {
-            Mode::Write => Staged::beside(&tree, target)?,
-            Mode::Try => Staged::elsewhere(&tree, &migration.name)?,
+            Mode::Write => StagedSkill::write_beside(&tree, target)?,
+            Mode::Try => StagedSkill::write_to_temp(&tree, &migration.name)?,
         };
-        let checked = checked(&tree, staged.folder())?;
+        let checked = check_skill(&tree, staged.folder())?;
         if self.options.scrutiny == ReportedFindings::Everything {
             report.findings = Some(findings(&checked));
         }
-        if let Some(problem) = invalid(&checked, &tree) {
+        if let Some(problem) = invalid_reason(&checked, &tree) {
             return Err(MigrationBlocker::new("invalid_result", problem));
         }
         match self.options.mode {
@@ -376,7 +376,7 @@ fn tree(
     Ok(tree)
 }
 
-fn checked(tree: &Tree, folder: &Path) -> Result<CheckedSkill, MigrationBlocker> {
+fn check_skill(tree: &Tree, folder: &Path) -> Result<CheckedSkill, MigrationBlocker> {
     let unreadable = |why: String| MigrationBlocker::new("invalid_result", why);
     let bytes = tree.get(SKILL_FILE).map(|file| file.bytes.clone()).unwrap_or_default();
     let source = Source::from_bytes(bytes).map_err(|error| unreadable(error.to_string()))?;
@@ -386,7 +386,7 @@ fn checked(tree: &Tree, folder: &Path) -> Result<CheckedSkill, MigrationBlocker>
 }
 
 /// Why GAIA would not load a result.
-fn invalid(checked: &CheckedSkill, tree: &Tree) -> Option<String> {
+fn invalid_reason(checked: &CheckedSkill, tree: &Tree) -> Option<String> {
     if let Some(problem) = checked.reading.error() {
         return Some(problem.message.clone());
     }

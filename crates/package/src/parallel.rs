@@ -11,14 +11,14 @@ use std::{
 const MIN_PARALLEL: usize = 8;
 
 /// Stack of a thread that needs no more than others do.
-pub(crate) const USUAL_STACK: usize = 2 * 1024 * 1024;
+pub(crate) const DEFAULT_STACK_BYTES: usize = 2 * 1024 * 1024;
 
 /// Does the same with every item; the results are in the order of the items.
 pub(crate) fn map<T: Send, R: Send>(
     items: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator + Send>,
     work: impl Fn(T) -> R + Sync,
 ) -> Vec<R> {
-    map_with_stack(USUAL_STACK, items, work)
+    map_with_stack(DEFAULT_STACK_BYTES, items, work)
 }
 
 /// As [`map`], on threads with a stack of so many bytes. If the system gives no threads, the work
@@ -30,14 +30,15 @@ pub(crate) fn map_with_stack<T: Send, R: Send>(
 ) -> Vec<R> {
     let items = items.into_iter();
     let count = items.len();
-    if count < MIN_PARALLEL && stack <= USUAL_STACK {
+    if count < MIN_PARALLEL && stack <= DEFAULT_STACK_BYTES {
         return items.map(work).collect();
     }
     let items = Mutex::new(items.enumerate());
-    let toil = || toil(&items, &work);
+    let work_off_rest = || work_off(&items, &work);
     let mut done = thread::scope(|scope| {
         let workers = thread::available_parallelism().map_or(1, NonZero::get).min(count);
-        let started: Vec<_> = (0..workers).map_while(|_| start(scope, stack, &toil).ok()).collect();
+        let started: Vec<_> =
+            (0..workers).map_while(|_| start(scope, stack, &work_off_rest).ok()).collect();
         let mut done: Vec<(usize, R)> = Vec::with_capacity(count);
         for worker in started {
             match worker.join() {
@@ -48,7 +49,7 @@ pub(crate) fn map_with_stack<T: Send, R: Send>(
         done
     });
     // Nothing is left, unless no thread could be started.
-    done.extend(toil());
+    done.extend(work_off_rest());
     done.sort_unstable_by_key(|(at, _)| *at);
     done.into_iter().map(|(_, result)| result).collect()
 }
@@ -56,13 +57,16 @@ pub(crate) fn map_with_stack<T: Send, R: Send>(
 fn start<'scope, R: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     stack: usize,
-    toil: &'scope (impl Fn() -> Vec<(usize, R)> + Sync),
+    work_off_rest: &'scope (impl Fn() -> Vec<(usize, R)> + Sync),
 ) -> io::Result<ScopedJoinHandle<'scope, Vec<(usize, R)>>> {
-    thread::Builder::new().name("worker".into()).stack_size(stack).spawn_scoped(scope, toil)
+    thread::Builder::new()
+        .name("worker".into())
+        .stack_size(stack)
+        .spawn_scoped(scope, work_off_rest)
 }
 
 /// Takes one item after the other until none is left.
-fn toil<T, R>(
+fn work_off<T, R>(
     items: &Mutex<impl Iterator<Item = (usize, T)>>,
     work: impl Fn(T) -> R,
 ) -> Vec<(usize, R)> {
@@ -83,13 +87,13 @@ mod tests {
         for count in [0, 1, 7, 8, 1000] {
             let doubled = map(0..count, |number| number * 2);
             assert_eq!(doubled, (0..count).map(|number| number * 2).collect::<Vec<_>>());
-            let deep = map_with_stack(8 * USUAL_STACK, 0..count, |number| number + 1);
+            let deep = map_with_stack(8 * DEFAULT_STACK_BYTES, 0..count, |number| number + 1);
             assert_eq!(deep, (1..=count).collect::<Vec<_>>());
         }
     }
 
     #[test]
-    fn without_threads_it_is_done_here() {
+    fn runs_on_this_thread_if_threads_fail() {
         // No system has room for such a stack.
         let done = map_with_stack(1 << 60, 0..20, |number| (number, thread::current().id()));
         assert!(done.iter().all(|(_, thread)| *thread == thread::current().id()));
@@ -97,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_passed_on() {
+    fn panic_is_propagated() {
         let broken = std::panic::catch_unwind(|| map(0..20, |number| assert_ne!(number, 13)));
         assert!(broken.is_err());
     }

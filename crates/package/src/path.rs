@@ -55,7 +55,7 @@ impl PathProblem {
 }
 
 /// Folders and files that steer tools and agents: a skill that brings one acts before it is run.
-const CONTROL: [&str; 14] = [
+const TOOL_CONFIGURATION_NAMES: [&str; 14] = [
     ".git",
     ".hg",
     ".svn",
@@ -148,7 +148,7 @@ fn check_part(part: &str) -> Result<(), PathProblem> {
     if is_device(part) {
         return characters("a part of it is the name of a device on Windows");
     }
-    match CONTROL.iter().find(|name| part.eq_ignore_ascii_case(name)) {
+    match TOOL_CONFIGURATION_NAMES.iter().find(|name| part.eq_ignore_ascii_case(name)) {
         Some(name) => Err(PathProblem::Forbidden((*name).to_owned())),
         None => Ok(()),
     }
@@ -182,12 +182,12 @@ impl UsedPaths {
     pub fn file(&mut self, path: &str) -> Result<(), PathProblem> {
         check(path)?;
         for (end, _) in path.match_indices('/') {
-            self.place(&path[..end], false)?;
+            self.add(&path[..end], false)?;
         }
-        self.place(path, true)
+        self.add(path, true)
     }
 
-    fn place(&mut self, path: &str, file: bool) -> Result<(), PathProblem> {
+    fn add(&mut self, path: &str, file: bool) -> Result<(), PathProblem> {
         let folded: String = path.nfkc().flat_map(char::to_lowercase).collect();
         match self.places.get(&folded) {
             None => {
@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn good_paths() {
+    fn valid_paths_are_accepted() {
         for path in ["SKILL.md", "references/a b.md", "scripts/.hidden", "größe/ß.txt", "a/b/c/d"]
         {
             assert_eq!(check(path), Ok(()), "{path}");
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_paths() {
+    fn invalid_paths_are_rejected() {
         for (path, code) in [
             ("../evil.sh", "path_traversal"),
             ("a/../../b", "path_traversal"),
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_of_a_repository_may_be_one_of_an_agent() {
+    fn repository_path_may_be_agent_folder() {
         for path in [".claude/skills/pdf", ".github/skills/a b", "skills/CON/x:y", "a/.git/b"] {
             assert_eq!(check_in_repository(path), Ok(()), "{path}");
         }
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_get_in_each_others_way() {
+    fn conflicting_paths_are_rejected() {
         let problem = |paths: &[&str]| {
             let mut seen = UsedPaths::default();
             paths.iter().try_for_each(|path| seen.file(path)).map_err(|problem| problem.code())

@@ -161,14 +161,14 @@ impl PolicyTable {
         let mut layer = Self::default();
         for (key, at, value) in table.entries() {
             match key {
-                "require" => layer.require = Some(placed(value, required(value)?)),
-                "sources" => layer.sources = Some(placed(value, list(value, source)?)),
+                "require" => layer.require = Some(with_position(value, required(value)?)),
+                "sources" => layer.sources = Some(with_position(value, list(value, source)?)),
                 "deny" => {
                     for item in value.items("a list of names")? {
-                        layer.deny.push(placed(item, pattern(item)?));
+                        layer.deny.push(with_position(item, pattern(item)?));
                     }
                 }
-                "signers" => layer.signers = Some(placed(value, list(value, key_id)?)),
+                "signers" => layer.signers = Some(with_position(value, list(value, key_id)?)),
                 _ => {
                     let content_error =
                         table.content_error(at, format!("there is no setting `{key}`"));
@@ -310,7 +310,7 @@ fn refusal(
     PolicyRefusal { name: skill.name.to_owned(), place: place.clone(), why, hint }
 }
 
-fn placed<T>(at: Value<'_>, value: T) -> WithPosition<T> {
+fn with_position<T>(at: Value<'_>, value: T) -> WithPosition<T> {
     WithPosition { value, place: at.place() }
 }
 

@@ -25,8 +25,8 @@ mod settings;
 mod updates;
 pub mod wire;
 
-pub(crate) use client::kept_line;
-pub use client::{Client, Closure, Listing, Package, Sort, Yanked, canonical};
+pub(crate) use client::cached_index_line;
+pub use client::{Client, Closure, Listing, Package, Sort, YankChange, canonical};
 pub use error::{RegistryError, Release};
 pub use gather::{GatherError, GatherNote, GatherRequest, GatheredSkills, RequestedSkill, gather};
 pub use known_packages::KnownPackages;

@@ -29,7 +29,7 @@ mod version_sets;
 
 use self::{
     explain::ConflictReport,
-    provider::{IndexCache, IndexProvider, ONLY, Package, ProviderError},
+    provider::{IndexCache, IndexProvider, Package, ProviderError, ROOT_VERSION},
 };
 
 pub use self::combined_index::CombinedIndex;
@@ -133,7 +133,7 @@ pub enum Update {
 }
 
 impl Update {
-    fn frees(&self, name: &str) -> bool {
+    fn allows_change(&self, name: &str) -> bool {
         match self {
             Self::Nothing => false,
             Self::Skills(names) => names.contains(name),
@@ -155,7 +155,7 @@ pub struct Request {
 
 impl Request {
     fn locked(&self, name: &str) -> Option<&Version> {
-        self.locked.get(name).filter(|_| !self.update.frees(name))
+        self.locked.get(name).filter(|_| !self.update.allows_change(name))
     }
 }
 
@@ -299,15 +299,15 @@ pub fn resolve(index: &dyn Index, request: &Request) -> Result<Resolution, Resol
     let all: Vec<&Root> = request.roots.iter().collect();
     let (mut taken, optional): (Vec<&Root>, Vec<&Root>) =
         all.iter().partition(|root| root.need == Necessity::Required);
-    match attempt(&index_cache, request, &all) {
+    match try_resolve(&index_cache, request, &all) {
         Err(error) if error.is_about_roots() && !optional.is_empty() => {}
         answer => return answer,
     }
-    let mut resolution = attempt(&index_cache, request, &taken)?;
+    let mut resolution = try_resolve(&index_cache, request, &taken)?;
     let mut skipped = Vec::new();
     for root in optional {
         taken.push(root);
-        match attempt(&index_cache, request, &taken) {
+        match try_resolve(&index_cache, request, &taken) {
             Ok(wider) => resolution = wider,
             Err(why) if why.is_about_roots() => {
                 taken.pop();
@@ -321,7 +321,7 @@ pub fn resolve(index: &dyn Index, request: &Request) -> Result<Resolution, Resol
 
 /// Chooses versions for these requirements. If the releases of a skill are in conflict, its
 /// pre-releases are admitted and the search starts again.
-fn attempt(
+fn try_resolve(
     index_cache: &IndexCache<'_>,
     request: &Request,
     roots: &[&Root],
@@ -330,7 +330,7 @@ fn attempt(
     let mut first_error = None;
     loop {
         let offer = IndexProvider::new(index_cache, request, roots, &admitted);
-        let tree = match pubgrub::resolve(&offer, Package::Everything, ONLY) {
+        let tree = match pubgrub::resolve(&offer, Package::Everything, ROOT_VERSION) {
             Ok(selected) => return finish(&offer, selected),
             Err(pubgrub::PubGrubError::NoSolution(tree)) => tree,
             Err(

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_found_again() {
+    fn stored_skill_is_loaded() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(folder.path().join("store"));
         let tree = skill();
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signature_that_came_later_is_kept_too() {
+    fn later_signature_is_stored() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(folder.path().to_owned());
         let mut tree = skill();
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_damaged_is_not_given() {
+    fn damaged_entry_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(folder.path().to_owned());
         let integrity = store.put(&skill()).unwrap();
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn an_integrity_is_no_path() {
+    fn integrity_is_not_used_as_path() {
         let store = Store::new("nowhere".into());
         for wrong in ["", "sha256-", "sha256-../../x", "sha512-aaaa", "sha256-YWJj"] {
             assert!(matches!(store.get(wrong), Err(StoreError::Integrity(_))), "{wrong}");

@@ -138,7 +138,7 @@ impl SkillSummary {
 
     /// Refuses a skill whose head looks different from what it says. One that lies here already can
     /// still be looked at and removed.
-    pub(crate) fn undisguised(self) -> Result<Self, SummaryError> {
+    pub(crate) fn reject_disguised(self) -> Result<Self, SummaryError> {
         match check::find_disguise(&self.reading) {
             Some(found) => Err(broken(&self.reading, &found)),
             None => Ok(self),

@@ -82,27 +82,29 @@ impl<'a> Value<'a> {
     }
 
     pub(crate) fn string(self, expected: &str) -> Result<&'a str, ContentError> {
-        self.as_str().ok_or_else(|| self.not(expected))
+        self.as_str().ok_or_else(|| self.wrong_type_error(expected))
     }
 
     pub(crate) fn table(self, expected: &str) -> Result<Table<'a>, ContentError> {
-        let inner = self.inner.get_ref().as_table().ok_or_else(|| self.not(expected))?;
+        let inner =
+            self.inner.get_ref().as_table().ok_or_else(|| self.wrong_type_error(expected))?;
         Ok(Table { text: self.text, start: self.inner.span().start, inner })
     }
 
     pub(crate) fn items(self, expected: &str) -> Result<Vec<Self>, ContentError> {
-        let items = self.inner.get_ref().as_array().ok_or_else(|| self.not(expected))?;
+        let items =
+            self.inner.get_ref().as_array().ok_or_else(|| self.wrong_type_error(expected))?;
         Ok(items.iter().map(|inner| Self { text: self.text, inner }).collect())
     }
 
     pub(crate) fn integer(self) -> Result<i64, ContentError> {
         let integer = self.inner.get_ref().as_integer();
         let integer = integer.and_then(|i| i64::from_str_radix(i.as_str(), i.radix()).ok());
-        integer.ok_or_else(|| self.not("a whole number"))
+        integer.ok_or_else(|| self.wrong_type_error("a whole number"))
     }
 
-    pub(crate) fn truth(self) -> Result<bool, ContentError> {
-        self.inner.get_ref().as_bool().ok_or_else(|| self.not("true or false"))
+    pub(crate) fn boolean(self) -> Result<bool, ContentError> {
+        self.inner.get_ref().as_bool().ok_or_else(|| self.wrong_type_error("true or false"))
     }
 
     /// The value as it would be written anew, for what nobody here understands.
@@ -114,7 +116,7 @@ impl<'a> Value<'a> {
                 Some(value)
             }
             // A table with a header of its own has no text in one piece.
-            Err(_) => inline(self.inner.get_ref()),
+            Err(_) => inline_value(self.inner.get_ref()),
         }
     }
 
@@ -127,13 +129,13 @@ impl<'a> Value<'a> {
         FilePosition { file: self.text.file.to_owned(), position }
     }
 
-    fn not(self, expected: &str) -> ContentError {
+    fn wrong_type_error(self, expected: &str) -> ContentError {
         self.content_error(format!("this must be {expected}"))
     }
 }
 
 /// A value on one line.
-fn inline(value: &DeValue<'_>) -> Option<toml_edit::Value> {
+fn inline_value(value: &DeValue<'_>) -> Option<toml_edit::Value> {
     Some(match value {
         DeValue::String(text) => text.as_ref().into(),
         DeValue::Integer(number) => {
@@ -143,13 +145,13 @@ fn inline(value: &DeValue<'_>) -> Option<toml_edit::Value> {
         DeValue::Boolean(truth) => (*truth).into(),
         DeValue::Datetime(time) => time.to_string().parse::<toml_edit::Value>().ok()?,
         DeValue::Array(items) => {
-            let items = items.iter().map(|item| inline(item.get_ref()));
+            let items = items.iter().map(|item| inline_value(item.get_ref()));
             toml_edit::Value::Array(items.collect::<Option<toml_edit::Array>>()?)
         }
         DeValue::Table(table) => {
             let mut inline_table = toml_edit::InlineTable::new();
             for (key, value) in table {
-                inline_table.insert(key.get_ref().as_ref(), inline(value.get_ref())?);
+                inline_table.insert(key.get_ref().as_ref(), inline_value(value.get_ref())?);
             }
             toml_edit::Value::InlineTable(inline_table)
         }

@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_count_characters() {
+    fn columns_count_characters() {
         let text = Text { file: "x", text: "ä\nöü = 1\r\nz" };
         let shown = |at| text.content_error(at, "m").place.to_string();
         assert_eq!(shown(0), "x:1:1");
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_finished_is_swept() {
+    fn temporary_files_are_removed() {
         let place = tempfile::tempdir().unwrap();
         let mut builder = tempfile::Builder::new();
         let left = builder.prefix(UNFINISHED).tempfile_in(place.path()).unwrap();
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn many_places_are_as_one() {
+    fn many_positions_equal_single_ones() {
         let text = Text { file: "x", text: "\u{feff}ä = 1\nöü = 1\r\n\n  z = 2" };
         let places = [3, 3, 9, 14, 18, 22];
         let expected: Vec<Position> = places.iter().map(|at| text.position(*at)).collect();
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_replaced_whole() {
+    fn write_replaces_atomically() {
         use std::os::unix::fs::{PermissionsExt as _, symlink};
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("file");

@@ -32,7 +32,7 @@ pub(crate) const SIGNATURE_FILES: [&str; 4] =
 
 /// Files and folders that programs create in a skill's folder when it is installed or used. They
 /// are not part of the skill.
-const LEFT_BEHIND: [&str; 8] = [
+const IGNORED_NAMES: [&str; 8] = [
     ".savoir",
     ".clawhub",
     ".clawdhub",
@@ -301,7 +301,7 @@ impl Reader<'_> {
         for entry in fs::read_dir(folder).map_err(fail())? {
             let entry = entry.map_err(fail())?;
             let name = entry.file_name().to_string_lossy().into_owned();
-            if is_left_behind(&name) {
+            if is_ignored_name(&name) {
                 continue;
             }
             let path = format!("{prefix}{name}");
@@ -354,7 +354,7 @@ impl Links<'_> {
             Self::Refuse => true,
             Self::Follow { boundary, above, .. } => {
                 let is_linked = above.len() > 1;
-                !is_linked || file.starts_with(&above[0]) || boundary.shares(file)
+                !is_linked || file.starts_with(&above[0]) || boundary.may_link_to(file)
             }
         }
     }
@@ -424,9 +424,9 @@ pub(crate) fn push_ascii(text: &mut String, value: &str) {
     }
 }
 
-pub(crate) fn is_left_behind(name: &str) -> bool {
+pub(crate) fn is_ignored_name(name: &str) -> bool {
     IGNORED_FOLDERS.contains(&name)
-        || LEFT_BEHIND.contains(&name)
+        || IGNORED_NAMES.contains(&name)
         || [".pyc", ".pyo"].iter().any(|end| name.ends_with(end))
 }
 
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn tree_round_trips() {
         let place = tempfile::tempdir().unwrap();
         let mut tree = Tree::default();
         tree.add("SKILL.md".into(), plain("---\nname: x\n---\n")).unwrap();
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn links_stay_inside() {
+    fn symlinks_out_of_folder_are_rejected() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("x");
         fs::create_dir(&folder).unwrap();
@@ -518,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn integrity_is_that_of_the_digests() {
+    fn integrity_is_hash_of_digests() {
         let mut tree = Tree::default();
         tree.add("ä.md".into(), plain("a")).unwrap();
         let without = tree.integrity();
@@ -534,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn clones_share_until_one_is_changed() {
+    fn clones_are_copy_on_write() {
         let mut tree = Tree::default();
         tree.add("SKILL.md".into(), plain("a")).unwrap();
         let (clone, integrity) = (tree.clone(), tree.integrity());
@@ -561,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large() {
+    fn too_large_trees_are_rejected() {
         let mut tree = Tree::default();
         let large = || File { bytes: vec![0; MAX_FILE_BYTES as usize], executable: false };
         let refused = tree.add(

@@ -12,7 +12,7 @@ use std::{
 
 use savoir_skill::observed::OBSERVED_FILE;
 
-use crate::{limits::MAX_DEPTH, tree::is_left_behind};
+use crate::{limits::MAX_DEPTH, tree::is_ignored_name};
 
 /// Where programs note down what they found out about a skill, and where it came from.
 const NOTES: [&str; 3] = [OBSERVED_FILE, ".clawhub/origin.json", ".clawdhub/origin.json"];
@@ -67,7 +67,7 @@ fn search(
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let path = format!("{prefix}{name}");
-        if is_left_behind(&name) {
+        if is_ignored_name(&name) {
             let inside = FolderScan::of(&entry.path(), &path)?;
             let history = depth == 0 && HISTORY.contains(&name.as_str());
             let (precious, uncovered) = (inside.precious, inside.uncovered && !history);

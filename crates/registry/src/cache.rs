@@ -9,7 +9,7 @@ use std::{
 };
 
 use lru::LruCache;
-use savoir_store::registry::{PackageName, Tally};
+use savoir_store::registry::{PackageName, VersionDownloads};
 
 use super::CacheableResponse;
 
@@ -24,7 +24,7 @@ pub struct CachedResponse {
     pub response: CacheableResponse,
     pub package: PackageName,
     /// Counts a download each time it is returned.
-    pub download: Option<Tally>,
+    pub download: Option<VersionDownloads>,
     /// Number of the change at which it was read.
     pub seq: u64,
 }
@@ -66,14 +66,14 @@ impl ResponseCache {
     }
 
     /// Stores a response, unless it is already outdated.
-    pub(crate) fn put(&self, path: &str, remembered: CachedResponse) {
+    pub(crate) fn put(&self, path: &str, response: CachedResponse) {
         let mut inner = self.inner();
-        let weight = weight(path, &remembered);
-        if weight > MAX_RESPONSE_BYTES || !inner.is_current(&remembered) {
+        let weight = weight(path, &response);
+        if weight > MAX_RESPONSE_BYTES || !inner.is_current(&response) {
             return;
         }
         inner.remove(path);
-        inner.answers.put(path.to_owned(), Arc::new(remembered));
+        inner.answers.put(path.to_owned(), Arc::new(response));
         inner.bytes += weight;
         while inner.bytes > MAX_TOTAL_BYTES {
             let Some((path, least)) = inner.answers.pop_lru() else { return };
@@ -101,9 +101,9 @@ impl ResponseCache {
 }
 
 impl Inner {
-    fn is_current(&self, remembered: &CachedResponse) -> bool {
-        let invalidate = self.invalidate.get(&remembered.package).copied().unwrap_or(self.floor);
-        invalidate.max(self.floor) <= remembered.seq
+    fn is_current(&self, response: &CachedResponse) -> bool {
+        let invalidate = self.invalidate.get(&response.package).copied().unwrap_or(self.floor);
+        invalidate.max(self.floor) <= response.seq
     }
 
     fn remove(&mut self, path: &str) {
@@ -119,8 +119,8 @@ impl Inner {
     }
 }
 
-fn weight(path: &str, remembered: &CachedResponse) -> usize {
-    remembered.response.memory_bytes() + path.len() + 256
+fn weight(path: &str, response: &CachedResponse) -> usize {
+    response.response.memory_bytes() + path.len() + 256
 }
 
 #[cfg(test)]
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_counts_until_its_package_changes() {
+    fn cached_response_is_dropped_when_package_changes() {
         let cache = ResponseCache::default();
         cache.put("/a", answer("a", 1, 1));
         cache.put("/b", answer("b", 1, 1));
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_bound() {
+    fn cache_size_is_limited() {
         let cache = ResponseCache::default();
         cache.put("/huge", answer("huge", 0, MAX_RESPONSE_BYTES));
         assert!(cache.get("/huge").is_none());

@@ -159,7 +159,7 @@ macro_rules! check {
             group: $crate::conformance::Group::$group,
             proves: $proves,
             needs: $crate::conformance::CheckRequirement::$needs,
-            run: std::sync::Arc::new(|subject| Box::pin($run(subject))),
+            run: std::sync::Arc::new(|registry| Box::pin($run(registry))),
         }
     };
 }
@@ -181,20 +181,22 @@ pub fn checks() -> Vec<ConformanceCheck> {
 
 /// Runs checks one after the other. `told` is called with each outcome.
 pub async fn run(
-    subject: &TestedRegistry,
+    registry: &TestedRegistry,
     checks: &[ConformanceCheck],
     mut told: impl FnMut(&CheckOutcome),
 ) -> Vec<CheckOutcome> {
     let mut outcomes = Vec::with_capacity(checks.len());
     for check in checks {
         let begun = Instant::now();
-        let files_only = subject.is_files() && !CHECKS_FOR_FILE_SERVERS.contains(&&*check.id);
+        let files_only = registry.is_files() && !CHECKS_FOR_FILE_SERVERS.contains(&&*check.id);
         let files_only = files_only.then_some("a mirror has no API");
-        let verdict = match files_only.or_else(|| subject.lacks(check.needs)) {
+        let verdict = match files_only.or_else(|| registry.missing_requirement(check.needs)) {
             Some(why) => Err(CheckFailure::Skipped(why.to_owned())),
-            None => tokio::time::timeout(CHECK_TIMEOUT, (check.run)(subject)).await.unwrap_or_else(
-                |_| Err(fail(format!("it took longer than {} s", CHECK_TIMEOUT.as_secs()))),
-            ),
+            None => {
+                tokio::time::timeout(CHECK_TIMEOUT, (check.run)(registry)).await.unwrap_or_else(
+                    |_| Err(fail(format!("it took longer than {} s", CHECK_TIMEOUT.as_secs()))),
+                )
+            }
         };
         let outcome = CheckOutcome {
             id: check.id.clone(),
@@ -216,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_check_has_a_name_of_its_own_and_a_sentence() {
+    fn check_ids_are_unique_and_described() {
         let checks = checks();
         let ids: BTreeSet<&str> = checks.iter().map(|check| &*check.id).collect();
         assert_eq!(ids.len(), checks.len());

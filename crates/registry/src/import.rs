@@ -48,7 +48,7 @@ pub struct ImportPlan {
 
 impl ImportPlan {
     /// Whether texts without frontmatter are imported.
-    fn is_for_texts(&self) -> bool {
+    fn publishes_texts(&self) -> bool {
         self.namespace == Some(Namespace::anonymous())
     }
 }
@@ -98,7 +98,7 @@ impl ImportRefusal {
     }
 
     fn of(mut self, ready: &PreparedVersion) -> Self {
-        self.skill = Some(format!("{} {}", ready.package, ready.number()));
+        self.skill = Some(format!("{} {}", ready.package, ready.assigned_version()));
         self
     }
 }
@@ -117,7 +117,7 @@ pub async fn import(
 ) -> Result<ImportSummary, StoreError> {
     let FoundSkills { mut jobs, texts, refused } = find_skills::find_skills(folder);
     let mut done = ImportSummary { refused, ..ImportSummary::default() };
-    if plan.is_for_texts() {
+    if plan.publishes_texts() {
         jobs.extend(texts.into_iter().map(ImportJob::Text));
     } else {
         done.texts = texts.len();
@@ -129,12 +129,12 @@ pub async fn import(
     while !jobs.is_empty() {
         let batch: Vec<ImportJob> = jobs.drain(..jobs.len().min(CONCURRENT_READS)).collect();
         seen += batch.len();
-        let batch = publisher.without_known(batch, &mut done).await?;
-        let read = side_by_side(batch, |job| prepare_version::read(job, plan));
+        let batch = publisher.skip_existing(batch, &mut done).await?;
+        let read = run_in_parallel(batch, |job| prepare_version::read(job, plan));
         let mut fresh = Vec::new();
         for one in read.into_iter().flatten() {
             match one {
-                Ok(ready) => match called_the_same(&ready, &mut called) {
+                Ok(ready) => match duplicate_name_refusal(&ready, &mut called) {
                     Some(refusal) => done.refused.push(refusal),
                     None => fresh.extend(publisher.is_new(ready, &mut done).await?),
                 },
@@ -142,7 +142,7 @@ pub async fn import(
             }
         }
         let mut good = Vec::new();
-        for one in side_by_side(fresh, PreparedVersion::scanned) {
+        for one in run_in_parallel(fresh, PreparedVersion::with_scan) {
             match one {
                 Ok(ready) => good.push(ready),
                 Err(refusal) => done.refused.push(refusal),
@@ -159,7 +159,7 @@ pub async fn import(
 }
 
 /// Refuses a second text with the same name: the registry would count it as another version of the first.
-fn called_the_same(
+fn duplicate_name_refusal(
     ready: &PreparedVersion,
     called: &mut HashMap<PackageName, PathBuf>,
 ) -> Option<ImportRefusal> {
@@ -175,7 +175,7 @@ fn called_the_same(
 }
 
 /// Calls `work` for every item on all processors; the results are in the order of the items.
-fn side_by_side<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+fn run_in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     let workers = thread::available_parallelism().map_or(1, NonZero::get).min(items.len());
     let items = Mutex::new(items.into_iter().enumerate());
     let toil = || {
@@ -204,8 +204,8 @@ mod tests {
 
     #[test]
     fn results_keep_their_order() {
-        let doubled = side_by_side((0..1000).collect(), |number: u32| number * 2);
+        let doubled = run_in_parallel((0..1000).collect(), |number: u32| number * 2);
         assert_eq!(doubled, (0..1000).map(|number| number * 2).collect::<Vec<_>>());
-        assert!(side_by_side(Vec::<u32>::new(), |number| number).is_empty());
+        assert!(run_in_parallel(Vec::<u32>::new(), |number| number).is_empty());
     }
 }

@@ -3,7 +3,7 @@
 //! - [`RegistryState`] is the state that all registry routes share. [`CacheableResponse`] is an
 //!   HTTP response with an `ETag`, [`CachedResponse`] an entry of the response cache.
 //!   [`PublishPass`] limits concurrent uploads.
-//! - [`search`] is the full-text index of skills. It does not know the database: [`follow`] reads
+//! - [`search`] is the full-text index of skills. It does not know the database: [`update_search_index`] reads
 //!   the change log of the database and updates the index.
 //! - [`vetting`] checks a package before it is published: it runs the tools in a sandbox with decoy
 //!   secrets, and runs scanners.
@@ -21,8 +21,9 @@ pub mod vetting;
 
 mod cache;
 mod cacheable_response;
-mod follower;
+
 mod publish_limits;
+mod search_updater;
 mod state;
 mod version_facts;
 
@@ -30,7 +31,8 @@ pub use cache::CachedResponse;
 pub use cacheable_response::{
     CachePolicy, CacheableResponse, matches_if_none_match, requested_range,
 };
-pub use follower::follow;
+
 pub use publish_limits::PublishPass;
+pub use search_updater::update_search_index;
 pub use state::{MAX_CACHE_AGE, RegistryState};
 pub use version_facts::{EXCERPT_KEY, PLAIN_DIGEST_KEY, facts_of};

@@ -100,7 +100,7 @@ impl PublishLimits {
     }
 
     /// Waits for permission to vet a package. A package without a pass belongs to no user.
-    pub async fn turn(&self, pass: Option<&PublishPass>) -> Option<PublishTurn> {
+    pub async fn wait_for_scan_turn(&self, pass: Option<&PublishPass>) -> Option<PublishTurn> {
         // The semaphores are never closed.
         let own = match pass {
             Some(pass) => Some(Arc::clone(&pass.turn).acquire_owned().await.ok()?),
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_takes_all_places() {
+    fn one_user_cannot_take_all_upload_slots() {
         let gate = PublishLimits::default();
         let mine: Vec<PublishPass> = std::iter::from_fn(|| gate.enter(1)).collect();
         assert_eq!(mine.len(), MAX_UPLOADS_PER_USER);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_finds_no_place_waits_for_one() {
+    async fn upload_waits_for_free_slot() {
         let gate = Arc::new(PublishLimits::default());
         let mut mine: Vec<PublishPass> = std::iter::from_fn(|| gate.enter(1)).collect();
         let waiting: Vec<_> = (0..2)
@@ -166,16 +166,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn people_take_turns() {
+    async fn users_take_turns() {
         let gate = PublishLimits::default();
         let (mine, again) = (gate.enter(1).unwrap(), gate.enter(1).unwrap());
         let other = gate.enter(2).unwrap();
-        let first = gate.turn(Some(&mine)).await.unwrap();
+        let first = gate.wait_for_scan_turn(Some(&mine)).await.unwrap();
         let short = Duration::from_millis(20);
-        assert!(timeout(short, gate.turn(Some(&again))).await.is_err(), "one of mine at a time");
-        let second = timeout(short, gate.turn(Some(&other))).await.unwrap().unwrap();
+        assert!(
+            timeout(short, gate.wait_for_scan_turn(Some(&again))).await.is_err(),
+            "one of mine at a time"
+        );
+        let second = timeout(short, gate.wait_for_scan_turn(Some(&other))).await.unwrap().unwrap();
         drop(first);
-        assert!(timeout(short, gate.turn(Some(&again))).await.is_ok());
+        assert!(timeout(short, gate.wait_for_scan_turn(Some(&again))).await.is_ok());
         drop(second);
     }
 }

@@ -201,12 +201,14 @@ pub struct SearchIndex {
     applied: Mutex<u64>,
     /// A copy of `applied` that can be read without the lock.
     shown: AtomicU64,
-    slot: IndexFolderLock,
+    folder_lock: IndexFolderLock,
 }
 
 impl fmt::Debug for SearchIndex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SearchIndex").field("path", &self.slot.path()).finish_non_exhaustive()
+        f.debug_struct("SearchIndex")
+            .field("path", &self.folder_lock.path())
+            .finish_non_exhaustive()
     }
 }
 
@@ -214,13 +216,13 @@ impl SearchIndex {
     /// Opens the index in a folder, or creates a new one. Returns the index and the number of the
     /// last change that it contains. `database` identifies the database, on one line.
     pub fn open(folder: &Path, database: &str) -> Result<(Self, u64), SearchError> {
-        let slot = IndexFolderLock::take(folder)?;
+        let folder_lock = IndexFolderLock::lock_free_slot(folder)?;
         let (fields, schema) = Fields::new();
-        let (opened, applied) = slot.open(&schema, database)?;
+        let (opened, applied) = folder_lock.open(&schema, database)?;
         let database = database.to_owned();
         let (held, shown) = (Mutex::new(applied), AtomicU64::new(applied));
         let open = RwLock::new(opened);
-        Ok((Self { open, fields, database, applied: held, shown, slot }, applied))
+        Ok((Self { open, fields, database, applied: held, shown, folder_lock }, applied))
     }
 
     fn reader(&self) -> IndexReader {
@@ -264,9 +266,9 @@ impl SearchIndex {
     }
 
     /// Merges all segments into one, which makes every query faster. Slow if there are many skills.
-    pub fn tidy_up(&self) -> Result<(), SearchError> {
+    pub fn merge_all_segments(&self) -> Result<(), SearchError> {
         let _applied = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
-        let failed = |error| SearchError::index(self.slot.path())(error);
+        let failed = |error| SearchError::index(self.folder_lock.path())(error);
         let segments = self.index().searchable_segment_ids().map_err(failed)?;
         if segments.len() < 2 {
             return Ok(());
@@ -288,7 +290,7 @@ impl SearchIndex {
     pub fn start_over(&self) -> Result<(), SearchError> {
         let mut applied = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
         let (_, schema) = Fields::new();
-        let opened = self.slot.begin(&schema)?;
+        let opened = self.folder_lock.start_empty(&schema)?;
         *self.open.write().unwrap_or_else(PoisonError::into_inner) = opened;
         *applied = 0;
         self.shown.store(0, Ordering::Relaxed);
@@ -296,7 +298,7 @@ impl SearchIndex {
     }
 
     /// Waits until no thread writes.
-    pub fn settle(&self) {
+    pub fn wait_for_writer(&self) {
         drop(self.applied.lock());
     }
 
@@ -318,7 +320,7 @@ impl SearchIndex {
         up_to: u64,
         change: impl FnOnce(&IndexWriter<QueuedDocument>) -> Result<(), TantivyError>,
     ) -> Result<(), SearchError> {
-        let failed = |error| SearchError::index(self.slot.path())(error);
+        let failed = |error| SearchError::index(self.folder_lock.path())(error);
         let mut writer = self.writer().map_err(failed)?;
         change(&writer).map_err(failed)?;
         let mut commit = writer.prepare_commit().map_err(failed)?;
@@ -360,7 +362,7 @@ impl SearchIndex {
         if offset >= end {
             return Ok(SearchHits::default());
         }
-        let failed = |error| SearchError::index(self.slot.path())(error);
+        let failed = |error| SearchError::index(self.folder_lock.path())(error);
         let mut items = self.find(&wanted, end + 1).map_err(failed)?;
         let more = items.len() > end && end < MAX_RESULTS;
         items.truncate(end);

@@ -132,8 +132,8 @@ impl RegistryState {
     }
 
     /// Caches a response that was read after [`Self::refresh`] returned its `seq`.
-    pub fn cache_response(&self, path: &str, remembered: CachedResponse) {
-        self.cache.put(path, remembered);
+    pub fn cache_response(&self, path: &str, response: CachedResponse) {
+        self.cache.put(path, response);
     }
 
     /// The search index, once it is open.

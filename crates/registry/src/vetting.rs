@@ -159,7 +159,7 @@ impl Vetting {
         let (outside, detonated, scanned) = thread::scope(|scope| {
             let outside = scope.spawn(|| scanners.run(tree, options));
             let detonated = scope.spawn(|| detonation::detonate(tree, python.as_deref(), options));
-            (outside.join(), detonated.join(), scanned(tree))
+            (outside.join(), detonated.join(), run_scan(tree))
         });
         let panicked = |name| (Vec::new(), vec![EngineRun::failed(name, "it stopped working")]);
         let (mut findings, run) = scanned;
@@ -175,7 +175,7 @@ impl Vetting {
 }
 
 /// Runs the built-in scanner.
-fn scanned(tree: &Tree) -> (Vec<Finding>, EngineRun) {
+fn run_scan(tree: &Tree) -> (Vec<Finding>, EngineRun) {
     let started = Instant::now();
     let report = tree.scan();
     let findings = report.findings.iter().map(Finding::scanned).collect();

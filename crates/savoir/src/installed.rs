@@ -219,7 +219,7 @@ impl Installed {
                 continue;
             };
             known_updates.extend(locked.by_ref().filter_map(|locked| {
-                let day = known.looked(&locked.name).strftime("%Y-%m-%d").to_string();
+                let day = known.checked_at(&locked.name).strftime("%Y-%m-%d").to_string();
                 let found = KnownUpdate::of(known.skills.get(&locked.name)?, locked, &day);
                 Some(((file, &locked.name), found))
             }));

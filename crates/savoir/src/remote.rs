@@ -109,7 +109,7 @@ impl Remote {
         if self.registry.is_some() {
             return registries.clients().next().cloned().ok_or_else(none);
         }
-        home_of(&registries, name)
+        registry_of(&registries, name)
     }
 
     /// The registry that may get the user's password. It must not come from a project, whose author
@@ -126,7 +126,7 @@ impl Remote {
         if self.registry.is_some() {
             return self.trusted();
         }
-        home_of(&self.user_registries()?, name)
+        registry_of(&self.user_registries()?, name)
     }
 
     /// The registries without those of the project.
@@ -144,8 +144,8 @@ fn is_same(address: &str, other: &str) -> bool {
     address == other || matches!((canonical(address), canonical(other)), (Ok(a), Ok(b)) if a == b)
 }
 
-fn home_of(registries: &Registries, name: &Name) -> Result<Client, CommandError> {
-    runtime::block_on(async { Ok(registries.home_of(name).await?) })
+fn registry_of(registries: &Registries, name: &Name) -> Result<Client, CommandError> {
+    runtime::block_on(async { Ok(registries.registry_of(name).await?) })
 }
 
 fn none() -> CommandError {

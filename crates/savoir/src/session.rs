@@ -66,7 +66,7 @@ pub(crate) async fn with_password_session<T>(
     work: impl AsyncFnOnce(&Client) -> Result<T, CommandError>,
 ) -> Result<T, CommandError> {
     let session = client.login(email, password).await.map_err(wrong_password)?;
-    let person = client.as_holder_of(session)?;
+    let person = client.with_token(session)?;
     let outcome = work(&person).await;
     if let Err(error) = person.logout().await {
         output::note(&format!("could not log out; the session will expire: {error}"));

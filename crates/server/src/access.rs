@@ -43,7 +43,7 @@ impl Scope {
     ];
 
     /// Whether a token that is created without a list of scopes gets this scope.
-    pub(crate) fn is_usual(self) -> bool {
+    pub(crate) fn is_default(self) -> bool {
         // `SkillsWrite` includes drafts.
         !matches!(self, Self::Admin | Self::SkillsDraft)
     }
@@ -67,7 +67,7 @@ impl Scope {
     }
 
     /// The error message for a token without this scope.
-    pub(crate) fn lacking(self) -> String {
+    pub(crate) fn missing_scope_message(self) -> String {
         match self {
             Self::Person => "Only a person who logged in can do this".to_owned(),
             scope => format!("This token lacks the scope {}", scope.as_str()),
@@ -75,7 +75,7 @@ impl Scope {
     }
 
     /// The error message for an agent, with a hint for its user.
-    pub(crate) fn way_out(self) -> String {
+    pub(crate) fn missing_scope_hint(self) -> String {
         let scope = self.as_str();
         format!(
             "the token of this agent lacks the scope `{scope}`; ask the person to make one that has \
@@ -85,7 +85,7 @@ impl Scope {
     }
 
     /// Whether the list of granted scopes includes this one.
-    pub(crate) fn is_in(self, granted: &[String]) -> bool {
+    pub(crate) fn is_granted_by(self, granted: &[String]) -> bool {
         self == Self::Account || granted.iter().any(|scope| scope == self.as_str())
     }
 }
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_known_is_for_people_alone() {
+    fn unknown_routes_need_login() {
         assert_eq!(scope(&Method::GET, "/api/v1/brand-new"), Scope::Person);
         assert_eq!(scope(&Method::POST, "/api/v1/auth/tokens"), Scope::Person);
         assert_eq!(scope(&Method::POST, "/api/v1/skills/{name}/run"), Scope::SkillsRun);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_ask_more_often_than_people() {
+    fn mcp_has_higher_rate_limit() {
         let limits = RateLimits { runs: 1, routes: 2, all: 3 };
         let of = |route| limit(&limits, route);
         assert_eq!(of("/api/v1/chat/completions"), 1);

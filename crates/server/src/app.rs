@@ -16,7 +16,7 @@ use crate::{
     personal::{SkillWriter, catalog::Catalog},
     readiness::Readiness,
     skill_lookup::Skills,
-    throttle::Turns,
+    throttle::AttemptSlots,
 };
 
 /// The shared state of the server. Cloning is cheap and shares the state.
@@ -38,7 +38,7 @@ pub struct Inner {
     /// Runs in progress. They continue after their client disconnects.
     pub(crate) tasks: TaskTracker,
     /// Limits concurrent password checks.
-    pub(crate) turns: Turns,
+    pub(crate) turns: AttemptSlots,
     /// Checks packages before they are published.
     pub(crate) vetting: Vetting,
     pub(crate) registry_state: RegistryState,
@@ -86,7 +86,7 @@ impl App {
             metrics: Metrics::default(),
             readiness: Readiness::default(),
             tasks: TaskTracker::new(),
-            turns: Turns::default(),
+            turns: AttemptSlots::default(),
             registry_state: RegistryState::default(),
             code: CodePolicy::default(),
             stop: CancellationToken::new(),

@@ -60,15 +60,17 @@ impl Caller {
     }
 
     /// Fails if an API token lacks a scope that is needed besides that of the route.
-    pub(crate) fn must_have(&self, scope: Scope) -> ApiResult<()> {
+    pub(crate) fn check_scope(&self, scope: Scope) -> ApiResult<()> {
         match &self.token {
-            Some(token) if !scope.is_in(&token.scopes) => Err(ApiError::forbidden(scope.lacking())),
+            Some(token) if !scope.is_granted_by(&token.scopes) => {
+                Err(ApiError::forbidden(scope.missing_scope_message()))
+            }
             _ => Ok(()),
         }
     }
 
     /// Fails unless the caller is an administrator.
-    pub(crate) fn must_be_admin(&self) -> ApiResult<()> {
+    pub(crate) fn check_admin(&self) -> ApiResult<()> {
         if self.user.is_admin() {
             Ok(())
         } else {
@@ -121,7 +123,7 @@ impl<B: FromBody> FromRequest<App> for Authenticated<B> {
         let scope = access::scope(&use_of.method, &use_of.route);
         let caller = authenticate(app, request.headers(), scope).await?;
         let body = B::from_body(request, app).await?;
-        use_of.spend(app, &format!("user:{}", caller.user.id)).await?;
+        use_of.count_request(app, &format!("user:{}", caller.user.id)).await?;
         Ok(Self { caller, body })
     }
 }
@@ -144,7 +146,7 @@ impl<B: FromBody> FromRequest<App> for Anonymous<B> {
         let address = address_key(&app.config, request.headers(), request.extensions());
         let local = is_local(&app.config, request.headers(), peer(request.extensions()));
         let body = B::from_body(request, app).await?;
-        use_of.spend(app, &address).await?;
+        use_of.count_request(app, &address).await?;
         Ok(Self { address, local, body })
     }
 }
@@ -167,10 +169,10 @@ impl RouteUse {
         }
     }
 
-    async fn spend(&self, app: &App, who: &str) -> ApiResult<()> {
+    async fn count_request(&self, app: &App, who: &str) -> ApiResult<()> {
         let limit = access::limit(&app.config.limits, &self.route);
         let key = format!("{} {} {who}", self.method, self.route);
-        spend(app, &key, limit, self.budget.as_ref()).await
+        count_request(app, &key, limit, self.budget.as_ref()).await
     }
 }
 
@@ -183,7 +185,7 @@ pub(crate) fn route_of(request: &Request) -> String {
 const MINUTE: Duration = Duration::from_mins(1);
 
 /// Counts a request for a rate limit. A limit of 0 means unlimited.
-pub(crate) async fn spend(
+pub(crate) async fn count_request(
     app: &App,
     key: &str,
     limit: u32,
@@ -205,10 +207,10 @@ pub(crate) async fn authenticate(
     headers: &HeaderMap,
     scope: Scope,
 ) -> ApiResult<Caller> {
-    let mut caller = known(app, headers).await?;
-    caller.must_have(scope)?;
+    let mut caller = find_caller(app, headers).await?;
+    caller.check_scope(scope)?;
     // Without the scope admin, the token of an administrator sees only the data of its owner.
-    if caller.must_have(Scope::Admin).is_err() {
+    if caller.check_scope(Scope::Admin).is_err() {
         caller.user.role = Role::User;
     }
     if !caller.user.active {
@@ -218,8 +220,8 @@ pub(crate) async fn authenticate(
 }
 
 /// Authenticates a request, whatever the scopes of its token.
-pub(crate) async fn caller(app: &App, headers: &HeaderMap) -> ApiResult<Caller> {
-    let caller = known(app, headers).await?;
+pub(crate) async fn authenticate_caller(app: &App, headers: &HeaderMap) -> ApiResult<Caller> {
+    let caller = find_caller(app, headers).await?;
     if caller.user.active {
         Ok(caller)
     } else {
@@ -227,19 +229,19 @@ pub(crate) async fn caller(app: &App, headers: &HeaderMap) -> ApiResult<Caller> 
     }
 }
 
-async fn known(app: &App, headers: &HeaderMap) -> ApiResult<Caller> {
+async fn find_caller(app: &App, headers: &HeaderMap) -> ApiResult<Caller> {
     let invalid = || ApiError::unauthorized("Invalid or expired token");
-    holder(app, bearer(headers)?).await?.ok_or_else(invalid)
+    find_token_owner(app, bearer_token(headers)?).await?.ok_or_else(invalid)
 }
 
 /// The owner of a token, if the token is valid. The account may be disabled.
-async fn holder(app: &App, token: &str) -> ApiResult<Option<Caller>> {
+async fn find_token_owner(app: &App, token: &str) -> ApiResult<Option<Caller>> {
     let accounts = app.database.accounts();
     if token.starts_with(API_TOKEN_PREFIX) {
-        let found = accounts.by_token_digest(&digest(token)).await?;
-        let caller =
+        let found = accounts.by_token_digest(&token_digest(token)).await?;
+        let to_caller =
             |(token, user): (ApiToken, User)| Caller { user, claims: None, token: Some(token) };
-        return Ok(found.map(caller));
+        return Ok(found.map(to_caller));
     }
     let Some(claims) = app.keys.read(&app.database, token).await? else { return Ok(None) };
     let Some(id) = claims.user_id() else { return Ok(None) };
@@ -250,7 +252,7 @@ async fn holder(app: &App, token: &str) -> ApiResult<Option<Caller>> {
 /// The prefix of API tokens.
 pub(crate) const API_TOKEN_PREFIX: &str = "sav_";
 
-fn bearer(headers: &HeaderMap) -> ApiResult<&str> {
+fn bearer_token(headers: &HeaderMap) -> ApiResult<&str> {
     let missing = || ApiError::unauthorized("Missing or invalid Authorization header");
     let value = headers.get(header::AUTHORIZATION).ok_or_else(missing)?;
     let value = value.to_str().map_err(|_| missing())?;
@@ -264,7 +266,7 @@ fn bearer(headers: &HeaderMap) -> ApiResult<&str> {
 }
 
 /// SHA-256 in hexadecimal digits.
-pub(crate) fn digest(secret: &str) -> String {
+pub(crate) fn token_digest(secret: &str) -> String {
     use std::fmt::Write as _;
 
     Sha256::digest(secret.as_bytes()).iter().fold(String::with_capacity(64), |mut text, byte| {
@@ -279,8 +281,8 @@ pub(crate) fn digest(secret: &str) -> String {
 /// invent tokens to get a new counter for each, or use an old token to exhaust the limit of its
 /// owner.
 pub(crate) async fn rate_key(app: &App, request: &Parts) -> ApiResult<String> {
-    let caller = match bearer(&request.headers) {
-        Ok(token) => holder(app, token).await?,
+    let caller = match bearer_token(&request.headers) {
+        Ok(token) => find_token_owner(app, token).await?,
         Err(_) => None,
     };
     Ok(match caller.filter(|caller| caller.user.active) {

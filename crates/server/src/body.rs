@@ -29,7 +29,7 @@ impl ShapeError {
         msg: impl Into<String>,
         input: Value,
     ) -> Self {
-        Self { kind, loc, msg: msg.into(), input: echo(input) }
+        Self { kind, loc, msg: msg.into(), input: redact_and_shorten(input) }
     }
 
     /// The error as a sentence, with the name of the field.
@@ -47,7 +47,7 @@ impl ShapeError {
 const SECRET_FIELDS: &[&str] = &["password", "current", "new", "token"];
 
 /// The part of a value that is repeated in an error: no secrets, and not megabytes.
-fn echo(mut input: Value) -> Value {
+fn redact_and_shorten(mut input: Value) -> Value {
     if let Value::Object(members) = &mut input {
         for key in SECRET_FIELDS {
             if let Some(secret) = members.get_mut(*key) {
@@ -106,7 +106,7 @@ impl Members {
     }
 
     /// The path of a field, for errors.
-    pub(crate) fn place(&self, key: &str) -> Vec<Value> {
+    pub(crate) fn location_of(&self, key: &str) -> Vec<Value> {
         let mut place = self.path.clone();
         place.push(key.into());
         place
@@ -198,7 +198,7 @@ impl Members {
             match item {
                 Value::String(text) => texts.push(text),
                 other => {
-                    let mut place = self.place(key);
+                    let mut place = self.location_of(key);
                     place.push(at.into());
                     let message = "Input should be a valid string";
                     self.reject(ShapeError::new("string_type", place, message, other));
@@ -217,7 +217,7 @@ impl Members {
         };
         for (name, value) in &map {
             if !value.is_string() {
-                let mut place = self.place(key);
+                let mut place = self.location_of(key);
                 place.push(name.as_str().into());
                 let message = "Input should be a valid string";
                 self.reject(ShapeError::new("string_type", place, message, value.clone()));
@@ -231,7 +231,7 @@ impl Members {
         match self.all.get(key).cloned() {
             None => self.missing(key),
             Some(Value::Object(all)) => {
-                let mut inner = Self { all, path: self.place(key), errors: Vec::new() };
+                let mut inner = Self { all, path: self.location_of(key), errors: Vec::new() };
                 let value = T::read(&mut inner);
                 self.errors.append(&mut inner.errors);
                 return Some(value);
@@ -265,13 +265,13 @@ impl Members {
 
     fn missing(&mut self, key: &str) {
         let input = Value::Object(self.all.clone());
-        let place = self.place(key);
+        let place = self.location_of(key);
         self.reject(ShapeError::new("missing", place, "Field required", input));
     }
 
     fn error(&mut self, kind: &'static str, key: &str, message: impl Into<String>) {
         let input = self.all.get(key).cloned().unwrap_or_default();
-        let place = self.place(key);
+        let place = self.location_of(key);
         self.reject(ShapeError::new(kind, place, message, input));
     }
 }
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn every_difference_is_told() {
+    fn every_shape_error_is_reported() {
         let errors = read::<Sample>(json!({"name": "", "note": 5})).unwrap_err();
         assert_eq!(
             serde_json::to_value(errors).unwrap(),

@@ -63,7 +63,7 @@ pub(crate) fn is_local(config: &Config, headers: &HeaderMap, peer: Option<Socket
     // Clients can make some proxies drop the header that names the client, so its absence proves
     // nothing.
     !config.behind_proxy
-        && is_private(config)
+        && is_private_server(config)
         && peer.is_some_and(|peer| peer.ip().to_canonical().is_loopback())
         && !forwarded.iter().any(|name| headers.contains_key(*name))
         && text(headers, &header::HOST).is_none_or(|host| is_our_host(config, host))
@@ -72,7 +72,7 @@ pub(crate) fn is_local(config: &Config, headers: &HeaderMap, peer: Option<Socket
 
 /// Whether the server is reachable only from this machine. A server with a public name has a proxy
 /// in front, whether or not the proxy sends a header that says so.
-fn is_private(config: &Config) -> bool {
+fn is_private_server(config: &Config) -> bool {
     let public = Url::parse(&config.public_url).ok();
     public.as_ref().and_then(Url::host).is_some_and(|host| is_loopback(&host))
 }
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine() {
+    fn local_requests_are_recognized() {
         let config = Config::default();
         for (peer, all, expected) in [
             ("127.0.0.1:5", &[][..], true),
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_word_is_the_proxys() {
+    fn last_forwarded_address_is_used() {
         let config = Config { behind_proxy: true, ..Config::default() };
         let peer = Some("10.0.0.1:5".parse().unwrap());
         let told = |all: &[(&'static str, &str)]| {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_household_counts_once() {
+    fn ipv6_network_counts_as_one_client() {
         let of = |text: &str| network(text.parse().unwrap()).to_string();
         assert_eq!(of("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
         assert_eq!(of("::ffff:192.0.2.1"), "192.0.2.1");

@@ -66,7 +66,7 @@ pub(crate) async fn begin(
     let worker = new_worker();
     let executions = app.database.workflows();
     let execution = executions.begin(&workflow.id, user, input, model, &worker, LEASE).await?;
-    held(app, caller, workflow, execution, worker).await
+    restore_execution(app, caller, workflow, execution, worker).await
 }
 
 /// Claims an interrupted execution to resume it; `None` if another process has claimed it.
@@ -84,7 +84,8 @@ pub(crate) async fn resume(app: &App, execution: Execution) -> ApiResult<Option<
     }
     // Read again: data from before the claim may be outdated.
     let fresh = app.database.workflows().execution(&execution.id).await?;
-    let begun = held(app, &caller, workflow, fresh.unwrap_or(execution), worker).await?;
+    let begun =
+        restore_execution(app, &caller, workflow, fresh.unwrap_or(execution), worker).await?;
     Ok(Some(RunningExecution { resumed: true, ..begun }))
 }
 
@@ -97,7 +98,7 @@ async fn owner_of(app: &App, execution: &Execution) -> ApiResult<Option<Caller>>
 }
 
 /// An execution with the state that its stored events describe.
-async fn held(
+async fn restore_execution(
     app: &App,
     caller: &Caller,
     workflow: Workflow,

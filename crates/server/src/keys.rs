@@ -183,9 +183,9 @@ impl Keys {
         // Reload first: a key that was just removed would sign tokens that no process accepts.
         self.reload(database).await?;
         let ring = self.ring.read().unwrap_or_else(PoisonError::into_inner);
-        let (id, key) = ring.newest.as_ref().ok_or_else(|| broken("there is no signing key"))?;
+        let (id, key) = ring.newest.as_ref().ok_or_else(|| key_error("there is no signing key"))?;
         let header = Header { kid: Some(id.clone()), ..Header::new(Algorithm::EdDSA) };
-        encode(&header, claims, key).map_err(|error| broken(&error))
+        encode(&header, claims, key).map_err(|error| key_error(&error))
     }
 
     /// The claims of a token, if the signature is valid and the token has not expired.
@@ -196,15 +196,15 @@ impl Keys {
     ) -> Result<Option<Claims>, StoreError> {
         self.refresh(database).await?;
         let digest: [u8; 32] = Sha256::digest(token.as_bytes()).into();
-        if let Some(VerifiedToken { key, claims }) = self.remembered(&digest) {
-            let good = self.knows(&key) && claims.expires_at() > Timestamp::now();
+        if let Some(VerifiedToken { key, claims }) = self.cached_token(&digest) {
+            let good = self.has_key(&key) && claims.expires_at() > Timestamp::now();
             return Ok(good.then_some(claims));
         }
         let Some(id) = decode_header(token).ok().and_then(|header| header.kid) else {
             return Ok(None);
         };
         let Some(claims) = self.verify::<Claims>(&id, token, AUDIENCE) else { return Ok(None) };
-        self.remember(digest, VerifiedToken { key: id, claims: claims.clone() });
+        self.cache_token(digest, VerifiedToken { key: id, claims: claims.clone() });
         Ok(Some(claims))
     }
 
@@ -219,14 +219,15 @@ impl Keys {
         decode::<T>(token, key, &rules).ok().map(|token| token.claims)
     }
 
-    fn knows(&self, id: &str) -> bool {
+    fn has_key(&self, id: &str) -> bool {
         self.ring.read().unwrap_or_else(PoisonError::into_inner).known.contains_key(id)
     }
 
     async fn refresh(&self, database: &Database) -> Result<(), StoreError> {
         let is_fresh = {
             let ring = self.ring.read().unwrap_or_else(PoisonError::into_inner);
-            ring.read_at.elapsed() < KEY_REFRESH_INTERVAL && ring.look == database.accounts().look()
+            ring.read_at.elapsed() < KEY_REFRESH_INTERVAL
+                && ring.look == database.accounts().current_version()
         };
         if is_fresh { Ok(()) } else { self.reload(database).await }
     }
@@ -237,11 +238,11 @@ impl Keys {
         Ok(())
     }
 
-    fn remembered(&self, digest: &[u8; 32]) -> Option<VerifiedToken> {
+    fn cached_token(&self, digest: &[u8; 32]) -> Option<VerifiedToken> {
         self.good.lock().unwrap_or_else(PoisonError::into_inner).get(digest).cloned()
     }
 
-    fn remember(&self, digest: [u8; 32], token: VerifiedToken) {
+    fn cache_token(&self, digest: [u8; 32], token: VerifiedToken) {
         let mut good = self.good.lock().unwrap_or_else(PoisonError::into_inner);
         if good.len() >= MAX_CACHED_TOKENS {
             good.clear();
@@ -252,11 +253,11 @@ impl Keys {
 
 impl KeyRing {
     async fn read(database: &Database) -> Result<Self, StoreError> {
-        let look = database.accounts().look();
+        let look = database.accounts().current_version();
         let keys = database.settings().signing_keys().await?;
         let mut ring = Self { newest: None, known: HashMap::new(), read_at: Instant::now(), look };
         for SigningKey { id, pkcs8, .. } in keys {
-            let pair = Ed25519KeyPair::from_pkcs8(&pkcs8).map_err(|error| broken(&error))?;
+            let pair = Ed25519KeyPair::from_pkcs8(&pkcs8).map_err(|error| key_error(&error))?;
             let public = DecodingKey::from_ed_der(pair.public_key().as_ref());
             if ring.newest.is_none() {
                 ring.newest = Some((id.clone(), EncodingKey::from_ed_der(&pkcs8)));
@@ -282,11 +283,11 @@ pub async fn rotate(database: &Database, forget_old: bool) -> Result<(), StoreEr
 
 fn new_key() -> Result<SigningKey, StoreError> {
     let pkcs8 = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new())
-        .map_err(|_| broken("the system has no randomness"))?;
+        .map_err(|_| key_error("the system has no randomness"))?;
     let id = Uuid::new_v4().simple().to_string();
     Ok(SigningKey { id, pkcs8: pkcs8.as_ref().to_vec(), created_at: Timestamp::now() })
 }
 
-fn broken(why: &(impl std::fmt::Display + ?Sized)) -> StoreError {
+fn key_error(why: &(impl std::fmt::Display + ?Sized)) -> StoreError {
     StoreError::Damaged { what: "the signing key".to_owned(), message: why.to_string() }
 }

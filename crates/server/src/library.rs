@@ -15,8 +15,8 @@ use crate::{
     app::App,
     auth::Caller,
     mcp::SkillFiles,
-    personal::{ConflictReason, New, StoreSkillError},
-    skill_lookup::Kept,
+    personal::{ConflictReason, SkillToStore, StoreSkillError},
+    skill_lookup::ParsedSkill,
 };
 
 /// The file that every skill has.
@@ -39,39 +39,39 @@ impl PersonalLibrary {
     }
 
     /// All available skills, with their metadata.
-    async fn offered(&self) -> Result<Vec<(Arc<Kept>, SkillFacts)>, LibraryError> {
-        let kept = self.app.skills.personal(&self.caller).await.map_err(failed)?;
-        let noted = self.app.database.skill_facts().all().await.map_err(failed)?;
-        Ok(offered(kept, &noted))
+    async fn load_available(&self) -> Result<Vec<(Arc<ParsedSkill>, SkillFacts)>, LibraryError> {
+        let kept = self.app.skills.personal(&self.caller).await.map_err(store_failed)?;
+        let noted = self.app.database.skill_facts().all().await.map_err(store_failed)?;
+        Ok(filter_available(kept, &noted))
     }
 
     /// One available skill.
-    async fn find(&self, name: &str) -> Result<(Arc<Kept>, SkillFacts), LibraryError> {
-        let kept = self.app.skills.personal_one(&self.caller, name).await.map_err(failed)?;
+    async fn find(&self, name: &str) -> Result<(Arc<ParsedSkill>, SkillFacts), LibraryError> {
+        let kept = self.app.skills.personal_one(&self.caller, name).await.map_err(store_failed)?;
         if let Some(kept) = kept {
-            let noted = self.app.database.skill_facts().get(name).await.map_err(failed)?;
+            let noted = self.app.database.skill_facts().get(name).await.map_err(store_failed)?;
             let facts = kept.facts(noted.as_ref());
             if facts.is_offered() {
                 return Ok((kept, facts));
             }
         }
-        let others = self.offered().await?;
+        let others = self.load_available().await?;
         let names = others.iter().map(|(kept, _)| kept.file.name.as_str());
         Err(LibraryError::unknown(name, names))
     }
 
-    async fn opened(&self, name: &str, by: CalledBy) -> Result<Arc<Opened>, LibraryError> {
+    async fn open_for(&self, name: &str, by: CalledBy) -> Result<Arc<Opened>, LibraryError> {
         let (kept, _) = self.find(name).await?;
-        let skill = usable(&kept, by)?.clone();
+        let skill = skill_for_caller(&kept, by)?.clone();
         Ok(Arc::new(Opened { skill, note: None }))
     }
 
     /// The text files of a skill that a model may read.
-    async fn texts(&self, name: &str) -> Result<Vec<String>, LibraryError> {
+    async fn text_files(&self, name: &str) -> Result<Vec<String>, LibraryError> {
         let (kept, _) = self.find(name).await?;
-        usable(&kept, CalledBy::Model)?;
+        skill_for_caller(&kept, CalledBy::Model)?;
         let entries =
-            self.app.skills.skill_writer().files().resources(name).await.map_err(failed)?;
+            self.app.skills.skill_writer().files().resources(name).await.map_err(store_failed)?;
         let small: Vec<_> =
             entries.into_iter().filter(|entry| entry.size <= MAX_SERVED_FILE_BYTES).collect();
         let mut texts = Vec::new();
@@ -96,16 +96,16 @@ impl PersonalLibrary {
     }
 
     /// Whether a skill exists and can be used at all, by a model or by a person.
-    pub(crate) async fn is_there(&self, name: &str) -> Result<(), LibraryError> {
+    pub(crate) async fn check_exists(&self, name: &str) -> Result<(), LibraryError> {
         let (kept, _) = self.find(name).await?;
-        readable(&kept).map(|_| ())
+        parsed_skill(&kept).map(|_| ())
     }
 
     async fn text(&self, name: &str, path: &str) -> Result<String, LibraryError> {
         let (kept, _) = self.find(name).await?;
-        usable(&kept, CalledBy::Model)?;
+        skill_for_caller(&kept, CalledBy::Model)?;
         let files = self.app.skills.skill_writer().files();
-        let entries = files.resources(name).await.map_err(failed)?;
+        let entries = files.resources(name).await.map_err(store_failed)?;
         let (own, given) = (name.to_owned(), path.to_owned());
         let Some(entry) = entries.into_iter().find(|entry| entry.path == path) else {
             return Err(LibraryError::NoFile { name: own, path: given });
@@ -113,7 +113,8 @@ impl PersonalLibrary {
         if entry.size > MAX_SERVED_FILE_BYTES {
             return Err(LibraryError::TooLarge { path: given, size: entry.size });
         }
-        let found = files.resource(name, path, MAX_SERVED_FILE_BYTES).await.map_err(failed)?;
+        let found =
+            files.resource(name, path, MAX_SERVED_FILE_BYTES).await.map_err(store_failed)?;
         let Some(found) = found else {
             return Err(LibraryError::NoFile { name: own, path: given });
         };
@@ -121,20 +122,20 @@ impl PersonalLibrary {
         text.map_err(|_| LibraryError::NoText { path: given })
     }
 
-    async fn keep(&self, draft: &Draft) -> Result<String, LibraryError> {
+    async fn store_draft(&self, draft: &Draft) -> Result<String, LibraryError> {
         let refused = |reason: String| LibraryError::Draft { reason };
         let enough = [Scope::SkillsDraft, Scope::SkillsWrite];
-        if enough.iter().all(|scope| self.caller.must_have(*scope).is_err()) {
-            let reason = Scope::SkillsDraft.way_out();
+        if enough.iter().all(|scope| self.caller.check_scope(*scope).is_err()) {
+            let reason = Scope::SkillsDraft.missing_scope_hint();
             return Err(refused(format!("{reason}; or give the text to the person")));
         }
-        let new = New {
+        let new = SkillToStore {
             name: draft.name.clone(),
             text: draft.text.clone(),
             resources: Vec::new(),
             owner: Some(self.caller.owner_id()),
         };
-        let settled = self.app.skills.skill_writer().settle(new, |before| match before {
+        let settled = self.app.skills.skill_writer().store(new, |before| match before {
             // A model must not overwrite an existing skill.
             Some(_) => Err(ConflictReason::There),
             None => {
@@ -143,7 +144,7 @@ impl PersonalLibrary {
         });
         match settled.await {
             Ok(settled) => Ok(settled.file.name),
-            Err(StoreSkillError::Store(error)) => Err(failed(error)),
+            Err(StoreSkillError::Store(error)) => Err(store_failed(error)),
             Err(StoreSkillError::Conflict(name) | StoreSkillError::Taken(name)) => {
                 Err(refused(format!("a skill `{name}` is there already; take another name")))
             }
@@ -153,17 +154,17 @@ impl PersonalLibrary {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is the way of an error")]
-fn failed(error: StoreError) -> LibraryError {
+fn store_failed(error: StoreError) -> LibraryError {
     tracing::error!(%error, "the skills of a person cannot be read");
     // Internal errors are not shown to clients.
     LibraryError::Failed { reason: "the server failed; try again".to_owned() }
 }
 
 /// Filters the skills that are enabled and not archived.
-fn offered(
-    kept: Vec<Arc<Kept>>,
+fn filter_available(
+    kept: Vec<Arc<ParsedSkill>>,
     noted: &HashMap<String, SkillFacts>,
-) -> Vec<(Arc<Kept>, SkillFacts)> {
+) -> Vec<(Arc<ParsedSkill>, SkillFacts)> {
     let with_facts = kept.into_iter().map(|kept| {
         let facts = kept.facts(noted.get(&kept.file.name));
         (kept, facts)
@@ -172,16 +173,16 @@ fn offered(
 }
 
 /// A parsed skill; an error if it cannot be used.
-fn readable(kept: &Kept) -> Result<&Skill, LibraryError> {
+fn parsed_skill(kept: &ParsedSkill) -> Result<&Skill, LibraryError> {
     let name = &kept.file.name;
     let broken =
         |reason: &str| LibraryError::Broken { name: name.clone(), reason: reason.to_owned() };
-    kept.portable().map_err(broken)
+    kept.parsed_skill().map_err(broken)
 }
 
-/// Like `readable`, but also an error if the skill does not allow this kind of caller.
-fn usable(kept: &Kept, by: CalledBy) -> Result<&Skill, LibraryError> {
-    let skill = readable(kept)?;
+/// Like `parsed_skill`, but also an error if the skill does not allow this kind of caller.
+fn skill_for_caller(kept: &ParsedSkill, by: CalledBy) -> Result<&Skill, LibraryError> {
+    let skill = parsed_skill(kept)?;
     by.check(skill)?;
     Ok(skill)
 }
@@ -189,9 +190,9 @@ fn usable(kept: &Kept, by: CalledBy) -> Result<&Skill, LibraryError> {
 impl Library for PersonalLibrary {
     fn skills(&self) -> BoxFuture<'_, Result<Arc<[Candidate]>, LibraryError>> {
         Box::pin(async {
-            let offered = self.offered().await?;
+            let offered = self.load_available().await?;
             let candidates = offered.iter().filter_map(|(kept, facts)| {
-                let skill = usable(kept, CalledBy::Model).ok()?;
+                let skill = skill_for_caller(kept, CalledBy::Model).ok()?;
                 let last_used = facts.last_used.map(Timestamp::seconds);
                 Some(Candidate { pinned: facts.pinned, last_used, ..Candidate::new(skill) })
             });
@@ -201,9 +202,9 @@ impl Library for PersonalLibrary {
 
     fn unusable(&self) -> BoxFuture<'_, Result<Vec<UnusableSkill>, LibraryError>> {
         Box::pin(async {
-            let offered = self.offered().await?;
+            let offered = self.load_available().await?;
             let broken = offered.iter().filter_map(|(kept, _)| {
-                let reason = kept.portable().err()?.to_owned();
+                let reason = kept.parsed_skill().err()?.to_owned();
                 Some(UnusableSkill { name: kept.file.name.clone(), reason })
             });
             Ok(broken.collect())
@@ -211,22 +212,22 @@ impl Library for PersonalLibrary {
     }
 
     fn open<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Arc<Opened>, LibraryError>> {
-        Box::pin(self.opened(name, CalledBy::Model))
+        Box::pin(self.open_for(name, CalledBy::Model))
     }
 
     fn resources<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Vec<String>, LibraryError>> {
-        Box::pin(self.texts(name))
+        Box::pin(self.text_files(name))
     }
 
     fn choices(&self) -> BoxFuture<'_, Result<Vec<String>, LibraryError>> {
         Box::pin(async {
-            let offered = self.offered().await?;
+            let offered = self.load_available().await?;
             Ok(offered.iter().map(|(kept, _)| kept.file.name.clone()).collect())
         })
     }
 
     fn choose<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Arc<Opened>, LibraryError>> {
-        Box::pin(self.opened(name, CalledBy::Person))
+        Box::pin(self.open_for(name, CalledBy::Person))
     }
 
     fn read<'a>(
@@ -248,7 +249,7 @@ impl Library for PersonalLibrary {
     }
 
     fn save<'a>(&'a self, draft: &'a Draft) -> BoxFuture<'a, Result<String, LibraryError>> {
-        Box::pin(self.keep(draft))
+        Box::pin(self.store_draft(draft))
     }
 }
 
@@ -259,10 +260,11 @@ impl SkillFiles for PersonalLibrary {
     ) -> BoxFuture<'a, Result<Vec<(String, u64)>, LibraryError>> {
         Box::pin(async move {
             let (kept, _) = self.find(skill).await?;
-            usable(&kept, CalledBy::Model)?;
+            skill_for_caller(&kept, CalledBy::Model)?;
             let own = (MANIFEST.to_owned(), kept.file.text.len() as u64);
             let entries = self.app.skills.skill_writer().files().resources(skill).await;
-            let others = entries.map_err(failed)?.into_iter().map(|entry| (entry.path, entry.size));
+            let others =
+                entries.map_err(store_failed)?.into_iter().map(|entry| (entry.path, entry.size));
             let mut files: Vec<_> = std::iter::once(own).chain(others).collect();
             files.sort_unstable();
             Ok(files)
@@ -277,7 +279,7 @@ impl SkillFiles for PersonalLibrary {
     ) -> BoxFuture<'a, Result<Vec<u8>, LibraryError>> {
         Box::pin(async move {
             let (kept, _) = self.find(skill).await?;
-            usable(&kept, CalledBy::Model)?;
+            skill_for_caller(&kept, CalledBy::Model)?;
             let size = kept.file.text.len();
             if path == MANIFEST {
                 return if size <= most {
@@ -287,7 +289,7 @@ impl SkillFiles for PersonalLibrary {
                 };
             }
             let files = self.app.skills.skill_writer().files();
-            let found = files.resource(skill, path, most as u64).await.map_err(failed)?;
+            let found = files.resource(skill, path, most as u64).await.map_err(store_failed)?;
             let missing = || LibraryError::NoFile { name: skill.to_owned(), path: path.to_owned() };
             Ok(found.ok_or_else(missing)?.bytes.into())
         })

@@ -19,21 +19,21 @@ const DURATION_BUCKETS_SECONDS: [f64; 11] =
 /// All counters of the server.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
-    answers: Mutex<BTreeMap<(String, String, u16), Answers>>,
+    answers: Mutex<BTreeMap<(String, String, u16), RequestCounts>>,
     cache_hit: AtomicU64,
     streams: AtomicI64,
     events: AtomicU64,
 }
 
 #[derive(Debug, Default)]
-struct Answers {
+struct RequestCounts {
     count: u64,
     seconds: f64,
     below: [u64; DURATION_BUCKETS_SECONDS.len()],
 }
 
 impl Metrics {
-    pub(crate) fn answered(
+    pub(crate) fn record_request(
         &self,
         method: &Method,
         route: &str,
@@ -63,19 +63,19 @@ impl Metrics {
     }
 
     /// Counts a registry response from the cache.
-    pub(crate) fn cache_hit(&self) {
+    pub(crate) fn record_cache_hit(&self) {
         self.cache_hit.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn stream_began(&self) {
+    pub(crate) fn record_stream_start(&self) {
         self.streams.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn stream_ended(&self) {
+    pub(crate) fn record_stream_end(&self) {
         self.streams.fetch_sub(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn event_sent(&self) {
+    pub(crate) fn record_event(&self) {
         self.events.fetch_add(1, Ordering::Relaxed);
     }
 

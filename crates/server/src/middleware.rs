@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use crate::{
     app::App,
-    auth::{rate_key, route_of, spend},
+    auth::{count_request, rate_key, route_of},
     error::ApiResult,
 };
 
@@ -67,7 +67,7 @@ pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: 
         let response = next.run(request).await;
         let (status, took) = (response.status(), began.elapsed());
         tracing::info!(status = status.as_u16(), milliseconds = took.as_millis(), "answered");
-        app.metrics.answered(&method, &route, status, took);
+        app.metrics.record_request(&method, &route, status, took);
         response
     }
     .instrument(span)
@@ -104,7 +104,7 @@ pub(crate) async fn limit_all(
     let key = format!("all {}", rate_key(&app, &parts).await?);
     // The headers show the limit of the route, unless this one is exceeded.
     let unseen = RateLimitStatus::default();
-    let outcome = spend(&app, &key, limit, Some(&unseen)).await;
+    let outcome = count_request(&app, &key, limit, Some(&unseen)).await;
     if outcome.is_err()
         && let (Some((limit, hits)), Some(budget)) = (unseen.0.get(), parts.extensions.get())
     {

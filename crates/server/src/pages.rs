@@ -60,7 +60,7 @@ pub(crate) fn answer(status: StatusCode, cache: &'static str, html: Bytes) -> Re
 }
 
 /// Allows a page to be shown in frames of other sites.
-pub(crate) fn for_frames(mut page: Response) -> Response {
+pub(crate) fn allow_framing(mut page: Response) -> Response {
     let headers = page.headers_mut();
     headers.remove(header::X_FRAME_OPTIONS);
     let policy = policy().replace("frame-ancestors 'none'", "frame-ancestors *");
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_of_a_text_is_markup() {
+    fn text_is_escaped() {
         assert_eq!(
             escape("<a href=\"x\" id='y'>&amp;</a>\0ä"),
             "&lt;a href=&quot;x&quot; id=&#39;y&#39;&gt;&amp;amp;&lt;/a&gt;\u{fffd}ä"
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_style_is_the_one_of_the_policy() {
+    fn style_hash_matches_policy() {
         let page = html("t", "");
         let style = page.split("<style>").nth(1).unwrap().split("</style>").next().unwrap();
         let digest = STANDARD.encode(Sha256::digest(style));

@@ -17,16 +17,20 @@ mod package;
 mod reading;
 mod skill_writer;
 
-pub(crate) use import::Arrival;
-pub use import::By;
+pub use import::ImportSource;
+pub(crate) use import::ImportedSkill;
 pub(crate) use integrations::project_until;
-pub use integrations::{Projected, project};
+pub use integrations::{ProjectionReport, project};
 pub use item::Item;
 pub(crate) use item::digest;
-pub use package::{Exported, Keep, Package, PackageError, from_bytes, from_tree, to_others};
+pub use package::{
+    Exported, Package, PackageError, ResourceSelection, from_bytes, from_tree, to_others,
+};
 pub use reading::read;
 use skill_writer::Notes;
-pub use skill_writer::{Before, ConflictReason, New, SkillWriter, StoreSkillError, StoredSkill};
+pub use skill_writer::{
+    ConflictReason, ReplacedSkill, SkillToStore, SkillWriter, StoreSkillError, StoredSkill,
+};
 
 use savoir_store::{Resource, StoreError};
 

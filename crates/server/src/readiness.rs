@@ -33,14 +33,14 @@ const FIRST_CHECK_WAIT: Duration = Duration::from_millis(800);
 
 /// The result of checking one component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum ComponentState {
     Ok,
     /// No disk space is left.
     Full,
     Unreachable,
 }
 
-impl State {
+impl ComponentState {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -53,15 +53,16 @@ impl State {
 /// The result of the last check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Health {
-    pub(crate) database: State,
-    pub(crate) storage: State,
+    pub(crate) database: ComponentState,
+    pub(crate) storage: ComponentState,
 }
 
 impl Health {
-    const UNKNOWN: Self = Self { database: State::Unreachable, storage: State::Unreachable };
+    const UNKNOWN: Self =
+        Self { database: ComponentState::Unreachable, storage: ComponentState::Unreachable };
 
     pub(crate) fn is_good(self) -> bool {
-        self.database == State::Ok && self.storage == State::Ok
+        self.database == ComponentState::Ok && self.storage == ComponentState::Ok
     }
 }
 
@@ -86,19 +87,19 @@ impl Readiness {
 
 /// Repeats the check until the server stops.
 pub(crate) async fn watch(app: App, stopping: CancellationToken) {
-    stopping.run_until_cancelled(try_for_ever(&app)).await;
+    stopping.run_until_cancelled(check_repeatedly(&app)).await;
 }
 
-async fn try_for_ever(app: &App) {
+async fn check_repeatedly(app: &App) {
     for round in 0.. {
         let before = *app.readiness.0.borrow();
-        let health = try_all(&app.database, &app.storage, before, round).await;
+        let health = check_all(&app.database, &app.storage, before, round).await;
         app.readiness.0.send_replace(Some(health));
         sleep(CHECK_INTERVAL).await;
     }
 }
 
-async fn try_all(
+async fn check_all(
     database: &Database,
     storage: &Storage,
     before: Option<Health>,
@@ -108,30 +109,34 @@ async fn try_all(
         DatabaseKind::Sqlite => SQLITE_CHECK_TIMEOUT,
         DatabaseKind::Postgres => CHECK_TIMEOUT,
     };
-    let well = before.is_some_and(|before| before.storage == State::Ok);
+    let well = before.is_some_and(|before| before.storage == ComponentState::Ok);
     let only_read = storage.is_bucket() && well && !round.is_multiple_of(CHECKS_PER_BUCKET_WRITE);
     let stored = async { if only_read { storage.ping().await } else { storage.try_write().await } };
     let (database, storage) = tokio::join!(
-        state("database", patience, database.try_write()),
-        state("storage", CHECK_TIMEOUT, stored),
+        check_state("database", patience, database.try_write()),
+        check_state("storage", CHECK_TIMEOUT, stored),
     );
     Health { database, storage }
 }
 
-async fn state(
+async fn check_state(
     what: &str,
     patience: Duration,
     tried: impl Future<Output = Result<(), StoreError>>,
-) -> State {
+) -> ComponentState {
     match timeout(patience, tried).await {
-        Ok(Ok(())) => State::Ok,
+        Ok(Ok(())) => ComponentState::Ok,
         Ok(Err(error)) => {
             tracing::warn!(what, %error, "not ready");
-            if matches!(error, StoreError::Full { .. }) { State::Full } else { State::Unreachable }
+            if matches!(error, StoreError::Full { .. }) {
+                ComponentState::Full
+            } else {
+                ComponentState::Unreachable
+            }
         }
         Err(_) => {
             tracing::warn!(what, ?patience, "not ready: no answer");
-            State::Unreachable
+            ComponentState::Unreachable
         }
     }
 }

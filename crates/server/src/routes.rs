@@ -19,7 +19,7 @@ mod skills;
 mod tokens;
 mod workflows;
 
-pub(crate) use registry::{recall_now, scan_backlog};
+pub(crate) use registry::{scan_backlog, serve_fresh_cached};
 pub use setup::setup_link;
 
 use axum::{
@@ -66,7 +66,7 @@ fn layered(routes: Router<App>, app: App) -> Router {
         .layer(cors(&app))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(middleware::from_fn_with_state(app.clone(), observe))
-        .layer(middleware::from_fn_with_state(app.clone(), registry::recall))
+        .layer(middleware::from_fn_with_state(app.clone(), registry::serve_cached))
         .with_state(app)
 }
 
@@ -138,7 +138,7 @@ async fn not_found() -> ApiError {
 }
 
 async fn method_not_allowed(uri: Uri) -> Response {
-    registry::wrong_method(&uri).unwrap_or_else(|| {
+    registry::method_not_allowed(&uri).unwrap_or_else(|| {
         ApiError::plain(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed").into_response()
     })
 }
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_is_an_answer_with_a_number() {
+    async fn panic_becomes_error_with_request_id() {
         let folder = tempfile::tempdir().unwrap();
         let database = Database::open_folder(folder.path()).await.unwrap();
         let storage = Storage::folder(folder.path()).unwrap();

@@ -24,7 +24,7 @@ use crate::{
     app::App,
     limits::{HEADER_TIMEOUT_SECONDS, MAX_CONNECTIONS, MAX_HEADER_BYTES, WRITE_TIMEOUT_SECONDS},
     personal, readiness,
-    routes::{recall_now, router, scan_backlog},
+    routes::{router, scan_backlog, serve_fresh_cached},
     write_timeout::WriteTimeout,
 };
 
@@ -52,20 +52,20 @@ pub async fn serve(
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
     let stopping = CancellationToken::new();
-    tokio::spawn(end(app.clone(), stopping.clone(), stop));
+    tokio::spawn(wait_for_stop(app.clone(), stopping.clone(), stop));
     tokio::spawn(readiness::watch(app.clone(), stopping.clone()));
     let housekeeping = tokio::spawn(sweep(app.clone(), stopping.clone()));
     app.tasks.spawn(scan_registry(app.clone(), stopping.clone()));
-    app.tasks.spawn(bring_integrations(app.clone(), stopping.clone()));
-    app.tasks.spawn(lay_aside(app.clone(), stopping.clone()));
-    app.tasks.spawn(follow_registry(app.clone(), stopping.clone())?);
+    app.tasks.spawn(import_integrations(app.clone(), stopping.clone()));
+    app.tasks.spawn(archive_unused_skills(app.clone(), stopping.clone()));
+    app.tasks.spawn(update_registry_search(app.clone(), stopping.clone())?);
     // A connection starts on the thread that accepts it. The current thread is not a worker of the
     // runtime, so accept in a task.
     let accepting = tokio::spawn(accept(listener, app.clone(), stopping));
     let connections = accepting.await.map_err(io::Error::other)?;
     tokio::select! {
         () = connections.shutdown() => {}
-        () = overdue(&app) => tracing::warn!("some connections did not end in time"),
+        () = close_overdue(&app) => tracing::warn!("some connections did not end in time"),
     }
     app.stop.cancel();
     app.tasks.close();
@@ -78,7 +78,7 @@ pub async fn serve(
 }
 
 /// Waits for `stop`, then for the grace period, and then ends the streams.
-async fn end(app: App, stopping: CancellationToken, stop: impl Future<Output = ()>) {
+async fn wait_for_stop(app: App, stopping: CancellationToken, stop: impl Future<Output = ()>) {
     stop.await;
     let grace = app.config.grace;
     tracing::info!(seconds = grace.as_secs(), "stopping; streams may go on for a while");
@@ -87,7 +87,7 @@ async fn end(app: App, stopping: CancellationToken, stop: impl Future<Output = (
     app.stop.cancel();
 }
 
-async fn overdue(app: &App) {
+async fn close_overdue(app: &App) {
     app.stop.cancelled().await;
     tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
 }
@@ -139,7 +139,7 @@ fn connection(
     }
     let service = service_fn(move |request: Request<Incoming>| {
         // The most frequent requests are answered from the cache, without the router.
-        if let Some(response) = recall_now(&app, &request) {
+        if let Some(response) = serve_fresh_cached(&app, &request) {
             return Either::Left(ready(Ok(response)));
         }
         let mut request = request.map(Body::new);
@@ -156,7 +156,7 @@ fn connection(
 }
 
 /// Starts the task that keeps the search index up to date with the registry.
-fn follow_registry(
+fn update_registry_search(
     app: App,
     stopping: CancellationToken,
 ) -> io::Result<impl Future<Output = ()> + Send> {
@@ -168,8 +168,14 @@ fn follow_registry(
         let own = app.config.registry.search_folder.as_deref();
         let folder = lent.as_ref().map(tempfile::TempDir::path).or(own);
         if let Some(folder) = folder {
-            registry::follow(&app.registry_state, &app.database, &app.storage, folder, stopping)
-                .await;
+            registry::update_search_index(
+                &app.registry_state,
+                &app.database,
+                &app.storage,
+                folder,
+                stopping,
+            )
+            .await;
         }
     })
 }
@@ -203,7 +209,7 @@ async fn scan_some(app: &App) -> Result<(), RegistryError> {
 }
 
 /// Imports the skills of integrations once, as soon as no other process does it.
-async fn bring_integrations(app: App, stopping: CancellationToken) {
+async fn import_integrations(app: App, stopping: CancellationToken) {
     let skill_writer = app.skills.skill_writer();
     loop {
         let stopped = stopping.cancelled();
@@ -225,13 +231,13 @@ async fn bring_integrations(app: App, stopping: CancellationToken) {
 }
 
 /// Archives skills that nobody uses: at the start, and once a day.
-async fn lay_aside(app: App, stopping: CancellationToken) {
+async fn archive_unused_skills(app: App, stopping: CancellationToken) {
     let skill_writer = app.skills.skill_writer();
     let mut every = tokio::time::interval(Duration::from_hours(24));
     let keeping = async {
         loop {
             every.tick().await;
-            match skill_writer.lay_aside(Timestamp::now()).await {
+            match skill_writer.archive_unused_skills(Timestamp::now()).await {
                 Ok(0) => {}
                 Ok(count) => tracing::info!(count, "skills that nobody uses were laid aside"),
                 Err(error) => tracing::warn!(%error, "skills were not looked through"),
@@ -253,20 +259,20 @@ async fn sweep(app: App, stopping: CancellationToken) {
             _ = every.tick() => {}
         }
         let (database, now) = (&app.database, Timestamp::now());
-        told("counters", database.rate_limits().sweep().await);
-        told("tasks", database.knowledge().sweep_tasks(now.minus(TASK_RETENTION)).await);
+        log_result("counters", database.rate_limits().sweep().await);
+        log_result("tasks", database.knowledge().sweep_tasks(now.minus(TASK_RETENTION)).await);
         savoir_sandbox::release_free_memory();
         if let Err(error) = database.registry(&app.storage).mark().await {
             tracing::warn!(%error, "the mark in the storage was not left again");
         }
-        told(
+        log_result(
             "executions",
             database.workflows().sweep_executions(now.minus(EXECUTION_RETENTION)).await,
         );
     }
 }
 
-fn told(what: &str, swept: Result<u64, StoreError>) {
+fn log_result(what: &str, swept: Result<u64, StoreError>) {
     if let Err(error) = swept {
         tracing::warn!(%error, "old {what} were not dropped");
     }

@@ -39,12 +39,12 @@ pub(crate) struct Skills {
     skill_writer: SkillWriter,
     files: SkillFiles,
     /// Parsed skills, valid as long as their files are unchanged.
-    read: Mutex<HashMap<String, Arc<Kept>>>,
+    read: Mutex<HashMap<String, Arc<ParsedSkill>>>,
 }
 
 /// A stored skill.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct ParsedSkill {
     pub(crate) file: SkillFile,
     pub(crate) stored: StoredSkillFile,
     /// The response body that shows the skill.
@@ -103,7 +103,7 @@ pub(crate) struct SkillSummary {
     updated_at: String,
 }
 
-impl Kept {
+impl ParsedSkill {
     fn new(file: SkillFile, stored: StoredSkillFile) -> Self {
         let detail = SkillDetail::of(&file, &stored);
         let detail = serde_json::to_vec(&detail).unwrap_or_default().into();
@@ -111,7 +111,7 @@ impl Kept {
     }
 
     /// The parsed skill for agents, or the reason why it cannot be used.
-    pub(crate) fn portable(&self) -> Result<&Skill, &str> {
+    pub(crate) fn parsed_skill(&self) -> Result<&Skill, &str> {
         let read = || personal::read(&self.file.name, &self.file.text);
         self.portable.get_or_init(read).as_ref().map_err(String::as_str)
     }
@@ -138,12 +138,12 @@ impl Kept {
     }
 
     /// Whether an agent of the caller may see the skill.
-    fn is_for(&self, caller: &Caller) -> bool {
-        (self.owner().is_none() || self.is_of(caller))
+    fn is_visible_to(&self, caller: &Caller) -> bool {
+        (self.owner().is_none() || self.is_owned_by(caller))
             && !RESERVED_NAMES.contains(&self.file.name.as_str())
     }
 
-    fn is_of(&self, caller: &Caller) -> bool {
+    fn is_owned_by(&self, caller: &Caller) -> bool {
         self.owner() == Some(caller.owner_id().as_str())
     }
 }
@@ -199,10 +199,13 @@ impl Skills {
 
     /// Skills that an agent of the caller may see: their own and those without an owner, sorted by
     /// name. Skills of other users are excluded, even for administrators.
-    pub(crate) async fn personal(&self, caller: &Caller) -> Result<Vec<Arc<Kept>>, StoreError> {
+    pub(crate) async fn personal(
+        &self,
+        caller: &Caller,
+    ) -> Result<Vec<Arc<ParsedSkill>>, StoreError> {
         let files = self.files.list().await?;
-        let kept = files.into_iter().filter_map(|file| self.understand(file).ok());
-        Ok(kept.filter(|kept| kept.is_for(caller)).collect())
+        let kept = files.into_iter().filter_map(|file| self.parse_stored(file).ok());
+        Ok(kept.filter(|kept| kept.is_visible_to(caller)).collect())
     }
 
     /// Like `personal`, for one skill; `None` if there is none with this name.
@@ -210,22 +213,22 @@ impl Skills {
         &self,
         caller: &Caller,
         name: &str,
-    ) -> Result<Option<Arc<Kept>>, StoreError> {
+    ) -> Result<Option<Arc<ParsedSkill>>, StoreError> {
         let file = match self.files.read(name).await {
             Ok(file) => file,
             Err(StoreError::Damaged { .. }) => None,
             Err(error) => return Err(error),
         };
-        let kept = file.and_then(|file| self.understand(file).ok());
-        Ok(kept.filter(|kept| kept.is_for(caller)))
+        let kept = file.and_then(|file| self.parse_stored(file).ok());
+        Ok(kept.filter(|kept| kept.is_visible_to(caller)))
     }
 
     /// Skills in the list of a user: their own, or all for an administrator. Newest first.
-    pub(crate) async fn list(&self, caller: &Caller) -> Result<Vec<Arc<Kept>>, StoreError> {
+    pub(crate) async fn list(&self, caller: &Caller) -> Result<Vec<Arc<ParsedSkill>>, StoreError> {
         let files = self.files.list().await?;
-        let kept = files.into_iter().filter_map(|file| self.understand(file).ok());
-        let mut seen: Vec<Arc<Kept>> = kept
-            .filter(|kept| caller.user.is_admin() || kept.is_of(caller))
+        let kept = files.into_iter().filter_map(|file| self.parse_stored(file).ok());
+        let mut seen: Vec<Arc<ParsedSkill>> = kept
+            .filter(|kept| caller.user.is_admin() || kept.is_owned_by(caller))
             .filter(|kept| !RESERVED_NAMES.contains(&kept.file.name.as_str()))
             .collect();
         seen.sort_by(|a, b| {
@@ -237,7 +240,7 @@ impl Skills {
 
     /// A skill that the caller may read and run: their own, one without an owner, or any for an
     /// administrator. A skill of another user is reported as not found.
-    pub(crate) async fn get(&self, caller: &Caller, name: &str) -> ApiResult<Arc<Kept>> {
+    pub(crate) async fn get(&self, caller: &Caller, name: &str) -> ApiResult<Arc<ParsedSkill>> {
         self.find(caller, name, "Failed to get skill").await
     }
 
@@ -245,7 +248,7 @@ impl Skills {
     ///
     /// Counts as a use, which reactivates an archived skill. A disabled skill stays disabled until
     /// its user enables it.
-    pub(crate) async fn load(&self, caller: &Caller, name: &str) -> ApiResult<Arc<Kept>> {
+    pub(crate) async fn load(&self, caller: &Caller, name: &str) -> ApiResult<Arc<ParsedSkill>> {
         let failed = "Failed to load skill";
         let kept = self.find(caller, name, failed).await?;
         let facts_of = self.skill_writer.database().skill_facts();
@@ -267,11 +270,11 @@ impl Skills {
         self.changeable(caller, name, "Failed to update skill").await.map(drop)
     }
 
-    async fn find(&self, caller: &Caller, name: &str, failed: &str) -> ApiResult<Arc<Kept>> {
+    async fn find(&self, caller: &Caller, name: &str, failed: &str) -> ApiResult<Arc<ParsedSkill>> {
         agent_flow::check_name(name)?;
         let file = self.files.read(name).await.or_failed(failed)?;
         let file = file.ok_or_else(|| not_found(name))?;
-        let kept = match self.understand(file.clone()) {
+        let kept = match self.parse_stored(file.clone()) {
             Ok(kept) => kept,
             // The owner of a file that cannot be parsed is unknown.
             Err(_) if !caller.user.is_admin() && !owns_text(&file, caller) => {
@@ -279,7 +282,7 @@ impl Skills {
             }
             Err(refusal) => return Err(refusal.into()),
         };
-        let visible = kept.owner().is_none() || kept.is_of(caller) || caller.user.is_admin();
+        let visible = kept.owner().is_none() || kept.is_owned_by(caller) || caller.user.is_admin();
         if visible { Ok(kept) } else { Err(not_found(name)) }
     }
 
@@ -289,20 +292,20 @@ impl Skills {
         caller: &Caller,
         name: &str,
         text: &str,
-    ) -> ApiResult<Arc<Kept>> {
+    ) -> ApiResult<Arc<ParsedSkill>> {
         agent_flow::check_name(name)?;
         if RESERVED_NAMES.contains(&name) {
             return Err(refused("name", format!("Skill name '{name}' is reserved")));
         }
         agent_flow::check_size(text.len() as u64)?;
-        self.files.check_free(name).await.map_err(|error| not_created(name, &error))?;
+        self.files.check_free(name).await.map_err(|error| create_error(name, &error))?;
         let stored = StoredSkillFile::read(name, text, Purpose::Create)?;
         check_owner(caller, stored.owner.as_deref())?;
         let text = agent_flow::with_owner(text, &caller.owner_id())?;
         let made = self.skill_writer.create(name, &text, &caller.owner_id()).await;
-        let made = made.map_err(in_its_turn)?;
-        let made = made.map_err(|error| not_created(name, &error))?;
-        Ok(self.understand(made)?)
+        let made = made.map_err(lock_error)?;
+        let made = made.map_err(|error| create_error(name, &error))?;
+        Ok(self.parse_stored(made)?)
     }
 
     /// Replaces the text of a skill.
@@ -311,7 +314,7 @@ impl Skills {
         caller: &Caller,
         name: &str,
         text: &str,
-    ) -> ApiResult<Arc<Kept>> {
+    ) -> ApiResult<Arc<ParsedSkill>> {
         let kept = self.changeable(caller, name, "Failed to update skill").await?;
         agent_flow::check_size(text.len() as u64)?;
         let stored = StoredSkillFile::read(name, text, Purpose::Update)?;
@@ -324,9 +327,9 @@ impl Skills {
         };
         match self.files.replace(name, &text, &kept.version).await {
             Ok(file) => {
-                let understood = self.understand(file)?;
+                let understood = self.parse_stored(file)?;
                 if understood.stored.owner != kept.owner {
-                    self.skill_writer.give(name, understood.owner()).await;
+                    self.skill_writer.set_owner(name, understood.owner()).await;
                 }
                 Ok(understood)
             }
@@ -342,7 +345,7 @@ impl Skills {
     /// Deletes a skill with its folder.
     pub(crate) async fn delete(&self, caller: &Caller, name: &str) -> ApiResult<()> {
         let kept = self.changeable(caller, name, "Failed to delete skill").await?;
-        match self.skill_writer.remove(name, &kept.version).await.map_err(in_its_turn)? {
+        match self.skill_writer.remove(name, &kept.version).await.map_err(lock_error)? {
             Ok(()) => Ok(()),
             // Another skill with this name was created at the same time: the one to delete is gone.
             Err(WriteError::Missing | WriteError::Changed) => Err(not_found(name)),
@@ -352,11 +355,16 @@ impl Skills {
 
     /// The version and the owner of a skill that the caller may change: their own, or any for an
     /// administrator. A file that cannot be parsed can still be fixed.
-    async fn changeable(&self, caller: &Caller, name: &str, failed: &str) -> ApiResult<Changeable> {
+    async fn changeable(
+        &self,
+        caller: &Caller,
+        name: &str,
+        failed: &str,
+    ) -> ApiResult<ChangeableSkill> {
         agent_flow::check_name(name)?;
         let file = self.files.read(name).await.or_failed(failed)?;
         let file = file.ok_or_else(|| not_found(name))?;
-        let owner = match self.understand(file.clone()) {
+        let owner = match self.parse_stored(file.clone()) {
             Ok(kept) => kept.stored.owner.clone(),
             // The owner of a file that cannot be parsed is unknown.
             Err(_) if !caller.user.is_admin() && !owns_text(&file, caller) => {
@@ -372,19 +380,19 @@ impl Skills {
                 "Only an administrator can modify a skill without an owner",
             )),
             Some(_) if !own && !caller.user.is_admin() => Err(not_found(name)),
-            owner => Ok(Changeable { version: file.version, owner }),
+            owner => Ok(ChangeableSkill { version: file.version, owner }),
         }
     }
 
-    pub(crate) fn understand(&self, file: SkillFile) -> Result<Arc<Kept>, Refusal> {
-        if let Some(kept) = self.remembered().get(&file.name)
+    pub(crate) fn parse_stored(&self, file: SkillFile) -> Result<Arc<ParsedSkill>, Refusal> {
+        if let Some(kept) = self.cache().get(&file.name)
             && kept.file.version == file.version
         {
             return Ok(Arc::clone(kept));
         }
         let stored = StoredSkillFile::read(&file.name, &file.text, Purpose::Load)?;
-        let kept = Arc::new(Kept::new(file, stored));
-        let mut remembered = self.remembered();
+        let kept = Arc::new(ParsedSkill::new(file, stored));
+        let mut remembered = self.cache();
         if remembered.len() >= MAX_CACHED_SKILLS
             && let Some(other) = remembered.keys().next().cloned()
         {
@@ -394,12 +402,12 @@ impl Skills {
         Ok(kept)
     }
 
-    fn remembered(&self) -> MutexGuard<'_, HashMap<String, Arc<Kept>>> {
+    fn cache(&self) -> MutexGuard<'_, HashMap<String, Arc<ParsedSkill>>> {
         self.read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-struct Changeable {
+struct ChangeableSkill {
     version: String,
     owner: Option<String>,
 }
@@ -432,7 +440,7 @@ fn not_found(name: &str) -> ApiError {
 }
 
 /// The response when another request changes the skill at the same time.
-fn in_its_turn(error: StoreSkillError) -> ApiError {
+fn lock_error(error: StoreSkillError) -> ApiError {
     match error {
         StoreSkillError::Store(error) => ApiError::internal("Failed to keep skill", &error),
         StoreSkillError::Quota(reached) => reached.into(),
@@ -440,7 +448,7 @@ fn in_its_turn(error: StoreSkillError) -> ApiError {
     }
 }
 
-fn not_created(name: &str, error: &WriteError) -> ApiError {
+fn create_error(name: &str, error: &WriteError) -> ApiError {
     let message = match error {
         WriteError::Exists { existing, has_file: true } => format!(
             "Skill name '{name}' conflicts with existing skill '{existing}' (names are case-insensitive)"

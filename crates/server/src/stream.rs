@@ -19,28 +19,28 @@ use crate::app::App;
 
 /// The kind of a run. It decides the last events of a stream if the run itself cannot send them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Running {
+pub(crate) enum StreamKind {
     Skill,
     Chat,
     Workflow,
 }
 
-impl Running {
+impl StreamKind {
     /// The last events of a run that failed unexpectedly.
-    fn broke(self) -> [Event; 2] {
+    fn error_events(self) -> [Event; 2] {
         match self {
             Self::Skill => {
                 let why = "Skill execution failed";
                 let thought = Thought::new("error", "error").with("error", why);
                 [thought.into(), Event::failed(why)]
             }
-            Self::Chat => self.cut("Chat generation failed"),
-            Self::Workflow => self.cut("Workflow execution failed"),
+            Self::Chat => self.interrupted_events("Chat generation failed"),
+            Self::Workflow => self.interrupted_events("Workflow execution failed"),
         }
     }
 
     /// The last events of a run that the server ends early.
-    fn cut(self, why: &str) -> [Event; 2] {
+    fn interrupted_events(self, why: &str) -> [Event; 2] {
         match self {
             Self::Skill | Self::Chat => {
                 [Event::Error { message: why.to_owned() }, Event::failed(why)]
@@ -57,7 +57,7 @@ impl Running {
 /// The run continues in its own task, so that it can clean up when the client disconnects; its
 /// emitter reports that. The first events, which wait for nothing, are sent with the response
 /// header.
-pub(crate) fn answer<F, R>(app: &App, running: Running, run: F) -> Response
+pub(crate) fn respond<F, R>(app: &App, running: StreamKind, run: F) -> Response
 where
     F: FnOnce(Emitter) -> R,
     R: Future<Output = ()> + Send + 'static,
@@ -83,18 +83,18 @@ where
 }
 
 /// Counts an open stream in the metrics until it is dropped.
-struct Open(App);
+struct OpenStream(App);
 
-impl Open {
+impl OpenStream {
     fn new(app: App) -> Self {
-        app.metrics.stream_began();
+        app.metrics.record_stream_start();
         Self(app)
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenStream {
     fn drop(&mut self) {
-        self.0.metrics.stream_ended();
+        self.0.metrics.record_stream_end();
     }
 }
 
@@ -102,8 +102,8 @@ impl Drop for Open {
 const STOPPING_MESSAGE: &str = "The server is stopping";
 
 struct Frames {
-    open: Open,
-    running: Running,
+    open: OpenStream,
+    running: StreamKind,
     events: Receiver<Event>,
     heartbeat: Interval,
     /// Whether the last event was sent.
@@ -112,11 +112,11 @@ struct Frames {
 
 fn frames(
     app: App,
-    running: Running,
+    running: StreamKind,
     events: Receiver<Event>,
 ) -> impl Stream<Item = Result<Bytes, Infallible>> {
     let heartbeat = heartbeat(app.config.heartbeat);
-    let frames = Frames { open: Open::new(app), running, events, heartbeat, over: false };
+    let frames = Frames { open: OpenStream::new(app), running, events, heartbeat, over: false };
     futures::stream::unfold(frames, |mut frames| async move {
         let bytes = frames.next().await?;
         Some((Ok(bytes), frames))
@@ -140,13 +140,13 @@ impl Frames {
             biased;
             event = self.events.recv() => {
                 let Some(event) = event else {
-                    return Some(self.end(&self.running.broke()));
+                    return Some(self.end(&self.running.error_events()));
                 };
-                app.metrics.event_sent();
+                app.metrics.record_event();
                 self.over = matches!(event, Event::Done(_));
                 Some(event.to_sse().into())
             }
-            () = app.stop.cancelled() => Some(self.end(&self.running.cut(STOPPING_MESSAGE))),
+            () = app.stop.cancelled() => Some(self.end(&self.running.interrupted_events(STOPPING_MESSAGE))),
             _ = self.heartbeat.tick() => Some(Bytes::from_static(b": heartbeat\n\n")),
         }
     }
@@ -163,22 +163,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_that_breaks_down_ends_in_the_words_of_its_kind() {
-        let text =
-            |running: Running| -> String { running.broke().iter().map(Event::to_sse).collect() };
+    fn failed_run_ends_with_error_events() {
+        let text = |running: StreamKind| -> String {
+            running.error_events().iter().map(Event::to_sse).collect()
+        };
         assert_eq!(
-            text(Running::Skill),
+            text(StreamKind::Skill),
             "event: thought\ndata: {\"type\": \"error\", \"status\": \"error\", \"error\": \
              \"Skill execution failed\"}\n\nevent: done\ndata: {\"status\": \"error\", \
              \"message\": \"Skill execution failed\"}\n\n"
         );
         assert_eq!(
-            text(Running::Chat),
+            text(StreamKind::Chat),
             "event: error\ndata: {\"message\": \"Chat generation failed\"}\n\nevent: done\n\
              data: {\"status\": \"error\", \"message\": \"Chat generation failed\"}\n\n"
         );
         assert_eq!(
-            text(Running::Workflow),
+            text(StreamKind::Workflow),
             "event: workflow_error\ndata: {\"error\": \"Workflow execution failed\"}\n\n\
              event: done\ndata: {\"status\": \"complete\"}\n\n"
         );

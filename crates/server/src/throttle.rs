@@ -39,7 +39,7 @@ const MAX_CONCURRENT_ATTEMPTS: usize = 4;
 
 /// A key by which failures are counted, with its limit.
 #[derive(Debug)]
-struct Counter {
+struct FailureCounter {
     key: String,
     most: u64,
 }
@@ -49,30 +49,30 @@ struct Counter {
 #[derive(Debug)]
 pub(crate) struct Attempt {
     /// Reset when the password is right.
-    guesses: Vec<Counter>,
+    guesses: Vec<FailureCounter>,
     /// Counted only when the password is wrong, because many users may share an address. It is not
     /// reset: otherwise an attacker could log in to their own account to get more guesses at
     /// others.
-    source: Option<Counter>,
+    source: Option<FailureCounter>,
     /// The entries that this attempt added to the counters.
     notes: Vec<String>,
-    _turn: Option<Turn>,
+    _turn: Option<AttemptSlot>,
 }
 
 /// A permit for one password check. Dropping it releases the permit.
 #[derive(Debug)]
-struct Turn {
-    turns: Turns,
+struct AttemptSlot {
+    turns: AttemptSlots,
     address: String,
     permit: Option<OwnedSemaphorePermit>,
 }
 
 /// The permits of each address with password checks in progress.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Turns(Arc<Mutex<HashMap<String, Arc<Semaphore>>>>);
+pub(crate) struct AttemptSlots(Arc<Mutex<HashMap<String, Arc<Semaphore>>>>);
 
-impl Turns {
-    async fn take(&self, address: &str) -> Turn {
+impl AttemptSlots {
+    async fn take(&self, address: &str) -> AttemptSlot {
         let semaphore = {
             let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             let made = turns.entry(address.to_owned());
@@ -80,11 +80,11 @@ impl Turns {
         };
         // The semaphore is never closed.
         let permit = semaphore.acquire_owned().await.ok();
-        Turn { turns: self.clone(), address: address.to_owned(), permit }
+        AttemptSlot { turns: self.clone(), address: address.to_owned(), permit }
     }
 }
 
-impl Drop for Turn {
+impl Drop for AttemptSlot {
     fn drop(&mut self) {
         drop(self.permit.take());
         let mut turns = self.turns.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -99,39 +99,42 @@ impl Attempt {
     pub(crate) async fn login(app: &App, email: &Email, address: &str) -> ApiResult<Self> {
         let email = email.as_str();
         let guesses = vec![
-            Counter {
+            FailureCounter {
                 key: format!("login:{email} {address}"),
                 most: MAX_FAILURES_PER_CLIENT_AND_ACCOUNT,
             },
-            Counter { key: format!("login:{email}"), most: MAX_FAILURES_PER_ACCOUNT },
+            FailureCounter { key: format!("login:{email}"), most: MAX_FAILURES_PER_ACCOUNT },
         ];
-        let source = Counter { key: format!("login:{address}"), most: MAX_FAILURES_PER_ADDRESS };
+        let source =
+            FailureCounter { key: format!("login:{address}"), most: MAX_FAILURES_PER_ADDRESS };
         let turn = app.turns.take(address).await;
         Self { guesses, source: Some(source), notes: Vec::new(), _turn: Some(turn) }
-            .begin(app)
+            .count_attempt(app)
             .await
     }
 
     /// Starts an attempt of a logged-in user to confirm their password.
     pub(crate) async fn confirm(app: &App, user_id: i64) -> ApiResult<Self> {
-        let guess = Counter {
+        let guess = FailureCounter {
             key: format!("password:{user_id}"),
             most: MAX_FAILURES_PER_CLIENT_AND_ACCOUNT,
         };
-        Self { guesses: vec![guess], source: None, notes: Vec::new(), _turn: None }.begin(app).await
+        Self { guesses: vec![guess], source: None, notes: Vec::new(), _turn: None }
+            .count_attempt(app)
+            .await
     }
 
-    async fn begin(mut self, app: &App) -> ApiResult<Self> {
+    async fn count_attempt(mut self, app: &App) -> ApiResult<Self> {
         for counter in self.guesses.iter().chain(&self.source) {
             counter.check(app).await?;
         }
         let mut notes = Vec::new();
         for counter in &self.guesses {
-            match counter.note(app).await {
+            match counter.record_failure(app).await {
                 Ok(note) => notes.push(note),
                 Err(refused) => {
                     // No password was checked, so the attempt does not count.
-                    take_back(app, &notes).await?;
+                    remove_failures(app, &notes).await?;
                     return Err(refused);
                 }
             }
@@ -141,20 +144,20 @@ impl Attempt {
     }
 
     /// Call this if the password was wrong.
-    pub(crate) async fn failed(self, app: &App) -> ApiResult<()> {
+    pub(crate) async fn record_failed(self, app: &App) -> ApiResult<()> {
         if let Some(source) = &self.source {
             let since = Timestamp::now().minus(FAILURE_WINDOW);
-            app.database.accounts().note_failure(&source.key, since).await?;
+            app.database.accounts().record_failure(&source.key, since).await?;
         }
         Ok(())
     }
 
     /// Call this if the password was right.
-    pub(crate) async fn succeeded(self, app: &App) -> ApiResult<()> {
+    pub(crate) async fn record_success(self, app: &App) -> ApiResult<()> {
         for counter in &self.guesses {
-            app.database.accounts().forget_failures(&counter.key).await?;
+            app.database.accounts().clear_failures(&counter.key).await?;
         }
-        take_back(app, &self.notes).await
+        remove_failures(app, &self.notes).await
     }
 }
 
@@ -162,56 +165,58 @@ impl Attempt {
 /// nobody can discover many, a client that found a few has to wait.
 #[derive(Debug)]
 pub(crate) struct NewcomerAttempt {
-    known: Counter,
-    _turn: Turn,
+    known: FailureCounter,
+    _turn: AttemptSlot,
 }
 
 impl NewcomerAttempt {
-    pub(crate) async fn begin(app: &App, address: &str) -> ApiResult<Self> {
-        let known =
-            Counter { key: format!("register:{address}"), most: MAX_FAILURES_OF_KNOWN_CLIENTS };
+    pub(crate) async fn count_attempt(app: &App, address: &str) -> ApiResult<Self> {
+        let known = FailureCounter {
+            key: format!("register:{address}"),
+            most: MAX_FAILURES_OF_KNOWN_CLIENTS,
+        };
         let turn = app.turns.take(address).await;
         known.check(app).await?;
         Ok(Self { known, _turn: turn })
     }
 
     /// Call this if the email address already has an account.
-    pub(crate) async fn failed(self, app: &App) -> ApiResult<()> {
+    pub(crate) async fn record_failed(self, app: &App) -> ApiResult<()> {
         let since = Timestamp::now().minus(FAILURE_WINDOW);
-        app.database.accounts().note_failure(&self.known.key, since).await?;
+        app.database.accounts().record_failure(&self.known.key, since).await?;
         Ok(())
     }
 }
 
-async fn take_back(app: &App, notes: &[String]) -> ApiResult<()> {
+async fn remove_failures(app: &App, notes: &[String]) -> ApiResult<()> {
     for note in notes {
-        app.database.accounts().take_back_failure(note).await?;
+        app.database.accounts().remove_failure(note).await?;
     }
     Ok(())
 }
 
-impl Counter {
+impl FailureCounter {
     /// Fails if the limit is reached.
     async fn check(&self, app: &App) -> ApiResult<()> {
         let since = Timestamp::now().minus(FAILURE_WINDOW);
         let (count, first) = app.database.accounts().failures(&self.key, since).await?;
-        if count < self.most { Ok(()) } else { Err(pause(first)) }
+        if count < self.most { Ok(()) } else { Err(too_many_failures(first)) }
     }
 
     /// Adds a failure, unless the limit is reached.
-    async fn note(&self, app: &App) -> ApiResult<String> {
+    async fn record_failure(&self, app: &App) -> ApiResult<String> {
         let since = Timestamp::now().minus(FAILURE_WINDOW);
-        let noted = app.database.accounts().note_failure(&self.key, since).await?;
+        let noted = app.database.accounts().record_failure(&self.key, since).await?;
         if noted.count <= self.most {
             return Ok(noted.id);
         }
-        take_back(app, &[noted.id]).await?;
-        Err(pause(noted.first))
+        remove_failures(app, &[noted.id]).await?;
+        Err(too_many_failures(noted.first))
     }
 }
 
 /// The response that says when the first failure expires.
-fn pause(first: Option<Timestamp>) -> ApiError {
+fn too_many_failures(first: Option<Timestamp>) -> ApiError {
     let over = first.unwrap_or_else(Timestamp::now).plus(FAILURE_WINDOW);
     let wait = (over.seconds() - Timestamp::now().seconds()).max(1);
     // The API requires this text for every throttled request.

@@ -82,7 +82,7 @@ impl ToolRunner {
 /// starts in the default mode.
 pub(crate) fn tools(app: &App, caller: &Caller) -> Option<SkillTools> {
     let workshop = app.config.skill_tools.as_ref()?;
-    caller.must_have(Scope::SkillsRun).ok()?;
+    caller.check_scope(Scope::SkillsRun).ok()?;
     match workshop.tools(app, caller) {
         Ok(tools) => Some(tools),
         Err(error) => {
@@ -93,9 +93,9 @@ pub(crate) fn tools(app: &App, caller: &Caller) -> Option<SkillTools> {
 }
 
 /// The message for an API token that lacks the scope to run tools.
-pub(crate) fn lacking(app: &App, caller: &Caller) -> Option<String> {
+pub(crate) fn missing_scope_message(app: &App, caller: &Caller) -> Option<String> {
     app.config.skill_tools.as_ref()?;
-    caller.must_have(Scope::SkillsRun).is_err().then(|| Scope::SkillsRun.way_out())
+    caller.check_scope(Scope::SkillsRun).is_err().then(|| Scope::SkillsRun.missing_scope_hint())
 }
 
 /// The skills that are available to an agent of one user at the time of a run.
@@ -110,7 +110,7 @@ impl SkillFolders for OfferedTool {
     fn load_skill(&self, skill: &str) -> Result<LoadedSkill, RunError> {
         // The skill may have been disabled since its tools were listed. Who may call the skill was
         // checked when it was loaded.
-        let there = Handle::current().block_on(self.library.is_there(skill));
+        let there = Handle::current().block_on(self.library.check_exists(skill));
         there.map_err(|error| RunError::call(error.code(), error))?;
         let files = self.app.skills.skill_writer().files();
         if !files.is_local() {

@@ -27,7 +27,7 @@ impl<T> WriteTimeout<T> {
     }
 
     /// Checks the result of a write: a blocked write fails after the timeout.
-    fn judge<R>(
+    fn check_timeout<R>(
         &mut self,
         context: &mut Context<'_>,
         outcome: Poll<io::Result<R>>,
@@ -59,7 +59,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<T> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let outcome = Pin::new(&mut self.inner).poll_write(context, bytes);
-        self.judge(context, outcome)
+        self.check_timeout(context, outcome)
     }
 
     fn poll_write_vectored(
@@ -68,7 +68,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<T> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let outcome = Pin::new(&mut self.inner).poll_write_vectored(context, slices);
-        self.judge(context, outcome)
+        self.check_timeout(context, outcome)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -77,12 +77,12 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<T> {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let outcome = Pin::new(&mut self.inner).poll_flush(context);
-        self.judge(context, outcome)
+        self.check_timeout(context, outcome)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let outcome = Pin::new(&mut self.inner).poll_shutdown(context);
-        self.judge(context, outcome)
+        self.check_timeout(context, outcome)
     }
 }
 
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn who_takes_nothing_is_left_and_who_is_slow_is_not() {
+    async fn idle_reader_is_closed_slow_reader_is_not() {
         let (ours, mut theirs) = tokio::io::duplex(4);
         let mut ours = WriteTimeout::new(ours, Duration::from_millis(200));
         let slow = tokio::spawn(async move {

@@ -81,7 +81,7 @@ fn user(row: &Row, from: usize) -> Result<User, StoreError> {
     })
 }
 
-fn address(email: &str) -> String {
+fn normalize_email(email: &str) -> String {
     email.trim().to_lowercase()
 }
 
@@ -112,8 +112,8 @@ async fn count_failures(
 
 impl Accounts<'_> {
     /// How accounts look from outside; nothing for a database on a server, which must be asked.
-    pub fn look(&self) -> Option<AccountsVersion> {
-        self.0.people().look()
+    pub fn current_version(&self) -> Option<AccountsVersion> {
+        self.0.people().current_version()
     }
 
     /// Makes an account; `None` if the address belongs to another one that is not deleted.
@@ -128,7 +128,7 @@ impl Accounts<'_> {
              VALUES ($1, $2, $3, 1, $4, 0)
              ON CONFLICT (email) WHERE deleted_at IS NULL DO NOTHING
              RETURNING id, email, role, active, created_at")
-            .text(&address(email))
+            .text(&normalize_email(email))
             .text(password_hash)
             .text(role.as_str())
             .time(Timestamp::now())
@@ -151,7 +151,7 @@ impl Accounts<'_> {
     pub async fn by_email(&self, email: &str) -> Result<Option<(User, String)>, StoreError> {
         let row = sql("SELECT id, email, role, active, created_at, password_hash FROM users
              WHERE email = $1 AND deleted_at IS NULL")
-        .text(&address(email))
+        .text(&normalize_email(email))
         .optional(self.0.reader())
         .await?;
         row.map(|row| Ok((user(&row, 0)?, row.text(5)?))).transpose()
@@ -216,7 +216,7 @@ impl Accounts<'_> {
         .run(&mut *transaction)
         .await?;
         if changed == 1 {
-            tokens::end_all(&mut transaction, by, id, "the password was changed").await?;
+            tokens::revoke_tokens(&mut transaction, by, id, "the password was changed").await?;
         }
         transaction.commit().await?;
         self.changed(changed == 1).await
@@ -230,7 +230,7 @@ impl Accounts<'_> {
             .time(Timestamp::now())
             .run(&mut *transaction)
             .await?;
-        tokens::end_all(&mut transaction, by, id, "the account was deleted").await?;
+        tokens::revoke_tokens(&mut transaction, by, id, "the account was deleted").await?;
         transaction.commit().await?;
         self.changed(changed == 1).await
     }
@@ -250,7 +250,7 @@ impl Accounts<'_> {
         issued_at: Timestamp,
     ) -> Result<Option<User>, StoreError> {
         let key = format!("{token} {user_id} {}", issued_at.micros());
-        let holder = self.0.people().recall_or(key, async {
+        let holder = self.0.people().get_or_load(key, async {
             let row = sql("SELECT id, email, role, active, created_at FROM users
                  WHERE id = $1 AND deleted_at IS NULL AND tokens_since <= $3
                     AND NOT EXISTS (SELECT 1 FROM revoked_tokens WHERE token = $2)")
@@ -285,7 +285,7 @@ impl Accounts<'_> {
     }
 
     /// Notes a failed attempt to log in. Of several that are noted at once, each has another count.
-    pub async fn note_failure(
+    pub async fn record_failure(
         &self,
         key: &str,
         since: Timestamp,
@@ -314,7 +314,7 @@ impl Accounts<'_> {
     }
 
     /// Forgets one failed attempt, which was none.
-    pub async fn take_back_failure(&self, id: &str) -> Result<(), StoreError> {
+    pub async fn remove_failure(&self, id: &str) -> Result<(), StoreError> {
         sql("DELETE FROM login_failures WHERE id = $1")
             .text(id)
             .run(self.0.writer())
@@ -332,7 +332,7 @@ impl Accounts<'_> {
     }
 
     /// Forgets failed attempts, after a good one.
-    pub async fn forget_failures(&self, key: &str) -> Result<(), StoreError> {
+    pub async fn clear_failures(&self, key: &str) -> Result<(), StoreError> {
         sql("DELETE FROM login_failures WHERE name = $1")
             .text(key)
             .run(self.0.writer())

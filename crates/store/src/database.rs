@@ -22,7 +22,7 @@ use crate::{
     deadline::{RELEASE_TIMEOUT, STATEMENT_TIMEOUT, within},
     knowledge::VectorCache,
     migrations::migrate,
-    registry::{Registry, renew_withdrawn},
+    registry::{Registry, rebuild_withdrawn},
     sql::sql,
 };
 
@@ -152,7 +152,7 @@ impl Database {
         let database = Self { kind, reader, writer, vectors, cache, people, quotas };
         let search = migrate(&database).await?;
         let _ = database.vectors.set(search);
-        renew_withdrawn(&database).await?;
+        rebuild_withdrawn(&database).await?;
         Ok(database)
     }
 

@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_database_that_hangs_is_an_error_after_a_while() {
+    async fn hanging_statement_times_out() {
         let hung = std::future::pending::<Result<(), StoreError>>();
         let error = within(Duration::from_millis(20), hung).await.unwrap_err();
         assert_eq!(

@@ -189,7 +189,7 @@ impl SkillFactsTable<'_> {
         .await?;
         let facts =
             SkillFacts { last_used: Some(now), lifecycle: Lifecycle::Active, ..otherwise.clone() };
-        if noted == 0 && !self.take_over(name, &facts).await? {
+        if noted == 0 && !self.adopt_for_owner(name, &facts).await? {
             self.put_if_absent(name, &facts).await?;
         }
         Ok(())
@@ -197,7 +197,11 @@ impl SkillFactsTable<'_> {
 
     /// Notes how alive a skill is whose owner is another than what was noted tells. Nothing
     /// changes, and false is told, if there is no such note or the skill is disabled.
-    pub async fn take_over(&self, name: &str, facts: &SkillFacts) -> Result<bool, StoreError> {
+    pub async fn adopt_for_owner(
+        &self,
+        name: &str,
+        facts: &SkillFacts,
+    ) -> Result<bool, StoreError> {
         let taken = sql("UPDATE skill_facts SET owner = $2, pinned = $3, source = $4,
                 source_id = NULL, source_version = NULL, digest = NULL, last_used = $5,
                 active_since = $6, lifecycle = $7
@@ -216,7 +220,7 @@ impl SkillFactsTable<'_> {
     }
 
     /// The names of a person's skills that came from one place, sorted.
-    pub async fn came_from(
+    pub async fn names_imported_from(
         &self,
         owner: Option<&str>,
         source: Provenance,
@@ -286,7 +290,7 @@ impl SkillFactsTable<'_> {
     }
 
     /// Follows a skill that has another owner now.
-    pub async fn give(&self, name: &str, owner: Option<&str>) -> Result<(), StoreError> {
+    pub async fn set_owner(&self, name: &str, owner: Option<&str>) -> Result<(), StoreError> {
         sql("UPDATE skill_facts SET owner = $2 WHERE name = $1")
             .text(name)
             .maybe_text(owner)

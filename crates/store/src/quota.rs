@@ -94,7 +94,7 @@ impl Database {
         let quotas = self.quotas();
         // The operator acts without an account.
         let Some(account) = account.filter(|_| quotas != Quotas::NONE) else { return Ok(()) };
-        let kept = kept(connection, account).await?;
+        let kept = stored_amounts(connection, account).await?;
         if kept.is_admin {
             return Ok(());
         }
@@ -128,7 +128,10 @@ impl Database {
     }
 }
 
-async fn kept(connection: &mut AnyConnection, account: i64) -> Result<StoredAmounts, StoreError> {
+async fn stored_amounts(
+    connection: &mut AnyConnection,
+    account: i64,
+) -> Result<StoredAmounts, StoreError> {
     let row = sql("SELECT
             (SELECT COUNT(*) FROM users WHERE id = $1 AND role = 'admin'),
             (SELECT COUNT(*) FROM versions WHERE published_by = $1),
@@ -153,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_reached_is_named() {
+    fn reached_quota_is_named() {
         assert_eq!(check_quota("skills", 4, 1, 5), Ok(()));
         assert_eq!(check_quota("skills", 400, 1, 0), Ok(()), "0 is no limit");
         let text = |added| check_quota("skills", 5, added, 5).unwrap_err().to_string();

@@ -45,7 +45,7 @@ mod version_order;
 use sqlx::{AnyConnection, AnyPool};
 
 pub use actor::{Actor, Grant, Right};
-pub use downloads::{DownloadCounter, Tally};
+pub use downloads::{DownloadCounter, VersionDownloads};
 pub use error::RegistryError;
 pub use export::Export;
 pub use facts::{
@@ -53,13 +53,13 @@ pub use facts::{
     Signer, VersionFacts,
 };
 pub use import::{Import, Imported};
-pub(crate) use index::renew_withdrawn;
-pub use index::{GoneLine, IndexLine};
+pub(crate) use index::rebuild_withdrawn;
+pub use index::{IndexLine, TakenDownLine};
 pub use keys::{NewKey, RegistryKey};
 pub use list::{Cursor, Filter, Order, Page, Summary, Yanked};
 pub use log::{AuditAction, AuditEntry, AuditFilter, RegistryChange};
 pub(crate) use log::{note_ended, note_made};
-pub use lookup::{Artefact, Findable};
+pub use lookup::{Artefact, SearchablePackage};
 pub use name::{Namespace, OwnerScope, PackageName};
 pub use owners::{Member, TeamRole};
 pub use publish::{NewVersion, Published};

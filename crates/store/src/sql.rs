@@ -28,7 +28,7 @@ pub(crate) fn built(text: String) -> Sql {
 
 /// A statement that ends with a list of texts: `head` is `SELECT … WHERE column IN`.
 pub(crate) fn among(head: &str, texts: impl ExactSizeIterator<Item = String>) -> Sql {
-    let statement = built(format!("{head} {}", places(1, texts.len())));
+    let statement = built(format!("{head} {}", placeholders(1, texts.len())));
     texts.fold(statement, |statement, text| statement.text(&text))
 }
 
@@ -99,7 +99,8 @@ pub(crate) async fn insert_rows(
     while let Some(width) = rows.peek().map(|row| row.len().max(1)) {
         let some: Vec<_> =
             rows.by_ref().take(MAX_ROWS_PER_STATEMENT.min(most / width).max(1)).collect();
-        let mut statement = built(format!("{head} VALUES {} {tail}", places(some.len(), width)));
+        let mut statement =
+            built(format!("{head} VALUES {} {tail}", placeholders(some.len(), width)));
         for value in some.into_iter().flatten() {
             statement = statement.value(value);
         }
@@ -109,7 +110,7 @@ pub(crate) async fn insert_rows(
 }
 
 /// `($1,$2),($3,$4)`
-fn places(rows: usize, width: usize) -> String {
+fn placeholders(rows: usize, width: usize) -> String {
     use std::fmt::Write as _;
     let mut text = String::with_capacity(rows * width * 7);
     for place in 1..=rows * width {
@@ -261,11 +262,11 @@ pub(crate) fn damaged(what: &str, found: &str) -> StoreError {
 
 #[cfg(test)]
 mod tests {
-    use super::places;
+    use super::placeholders;
 
     #[test]
-    fn places_of_many_rows() {
-        assert_eq!(places(2, 3), "($1,$2,$3),($4,$5,$6)");
-        assert_eq!(places(3, 1), "($1),($2),($3)");
+    fn placeholders_of_many_rows() {
+        assert_eq!(placeholders(2, 3), "($1,$2,$3),($4,$5,$6)");
+        assert_eq!(placeholders(3, 1), "($1),($2),($3)");
     }
 }

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn six_digits_and_a_z() {
+    fn timestamps_have_microseconds_and_z() {
         assert_eq!(Timestamp::from_micros(0).to_string(), "1970-01-01T00:00:00.000000Z");
         assert_eq!(
             Timestamp::from_micros(1_763_197_200_000_001).to_string(),

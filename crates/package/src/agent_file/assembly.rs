@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::{
     AgentFile, AgentSkill, Composition, Constraint, LocalSkill, LocalSkills, Model, Quantity,
-    SetError, Status, UnusableSkill, model::ModelCheck,
+    SetError, Status, UnusableSkill, model::ModelChecker,
 };
 use crate::{
     FilePosition,
@@ -158,24 +158,24 @@ impl AssemblyFinding {
 }
 
 /// Puts an agent together. What is wrong is among the findings; what is left is put together still.
-pub fn assemble<'a>(wish: &AssemblyRequest<'a>) -> Result<Assembly<'a>, SetError> {
-    let composition = wish.agent.composition(wish.set)?;
-    let roots = wish.agent.roots(wish.set)?;
-    let mut builder = Builder { wish, findings: Vec::new() };
-    builder.warnings();
+pub fn assemble<'a>(request: &AssemblyRequest<'a>) -> Result<Assembly<'a>, SetError> {
+    let composition = request.agent.composition(request.set)?;
+    let roots = request.agent.roots(request.set)?;
+    let mut builder = Builder { request, findings: Vec::new() };
+    builder.report_warnings();
     let resolution = builder.resolve(&roots);
     Ok(builder.build(composition, resolution))
 }
 
 struct Builder<'w, 'a> {
-    wish: &'w AssemblyRequest<'a>,
+    request: &'w AssemblyRequest<'a>,
     findings: Vec<AssemblyFinding>,
 }
 
 impl<'a> Builder<'_, 'a> {
     /// What the reader of the file wondered about.
-    fn warnings(&mut self) {
-        for content_error in &self.wish.agent.warnings {
+    fn report_warnings(&mut self) {
+        for content_error in &self.request.agent.warnings {
             let mut found = AssemblyFinding::new(
                 FindingLevel::Warning,
                 "unknown_key",
@@ -190,14 +190,14 @@ impl<'a> Builder<'_, 'a> {
     /// Versions that go together. Required skills that cannot be had even alone are told one by one
     /// and left out, so that the rest can still be looked at.
     fn resolve(&mut self, roots: &[Root]) -> Resolution {
-        let index = CombinedIndex::new(vec![self.wish.offers, self.wish.others]);
+        let index = CombinedIndex::new(vec![self.request.offers, self.request.others]);
         let ask = |roots: Vec<Root>| resolve(&index, &Request { roots, ..Request::default() });
         let mut answer = ask(roots.to_vec());
         if answer.is_err() {
             let mut rest = Vec::new();
             for root in roots {
                 match ask(vec![root.clone()]) {
-                    Err(why) if root.need == Necessity::Required => self.missing(root, &why),
+                    Err(why) if root.need == Necessity::Required => self.report_missing(root, &why),
                     _ => rest.push(root.clone()),
                 }
             }
@@ -207,53 +207,54 @@ impl<'a> Builder<'_, 'a> {
         }
         match answer {
             Ok(resolution) => {
-                self.skipped(&resolution);
+                self.report_skipped(&resolution);
                 resolution
             }
             Err(why) => {
-                self.conflict(&why);
+                self.report_conflict(&why);
                 Resolution::default()
             }
         }
     }
 
     /// A required skill that cannot be had.
-    fn missing(&mut self, root: &Root, why: &ResolveError) {
+    fn report_missing(&mut self, root: &Root, why: &ResolveError) {
         let found = AssemblyFinding::new(FindingLevel::Error, why.code(), why.to_string());
-        self.without(root, why, found);
+        self.leave_out_root(root, why, found);
     }
 
     /// Required skills that can be had, and not together.
-    fn conflict(&mut self, why: &ResolveError) {
+    fn report_conflict(&mut self, why: &ResolveError) {
         let text = why.to_string();
         let found = AssemblyFinding::new(FindingLevel::Error, why.code(), text.clone());
-        let place = self.skills().find(|skill| names(&text, &skill.skill.name));
-        self.findings.push(Self::explained(found, why).at(place));
+        let place = self.skills().find(|skill| mentions(&text, &skill.skill.name));
+        self.findings.push(Self::with_explanation(found, why).at(place));
     }
 
-    fn skipped(&mut self, resolution: &Resolution) {
+    fn report_skipped(&mut self, resolution: &Resolution) {
         for skipped in &resolution.skipped {
             let name = &skipped.root.skill.name;
             let message = format!("`{name}` is optional and left out: {}", skipped.why);
             let found = AssemblyFinding::new(FindingLevel::Warning, skipped.why.code(), message);
-            self.without(&skipped.root, &skipped.why, found);
+            self.leave_out_root(&skipped.root, &skipped.why, found);
         }
     }
 
     /// A skill that the agent does not get. Of one that is there and of no use, only that is told.
-    fn without(&mut self, root: &Root, why: &ResolveError, found: AssemblyFinding) {
+    fn leave_out_root(&mut self, root: &Root, why: &ResolveError, found: AssemblyFinding) {
         let (name, level, text) = (&root.skill.name, found.level, why.to_string());
-        let place = self.asked(name);
+        let place = self.find_requested(name);
         let is_unknown = matches!(why, ResolveError::Unknown(_));
-        if !is_unknown || self.wish.offers.unusable().all(|unusable| unusable.name != *name) {
-            self.findings.push(Self::explained(found, why).at(place));
+        if !is_unknown || self.request.offers.unusable().all(|unusable| unusable.name != *name) {
+            self.findings.push(Self::with_explanation(found, why).at(place));
         }
-        for unusable in self.wish.offers.unusable().filter(|other| names(&text, &other.name)) {
-            self.findings.push(of_no_use(unusable, level).at(place));
+        for unusable in self.request.offers.unusable().filter(|other| mentions(&text, &other.name))
+        {
+            self.findings.push(unusable_finding(unusable, level).at(place));
         }
     }
 
-    fn explained(mut found: AssemblyFinding, why: &ResolveError) -> AssemblyFinding {
+    fn with_explanation(mut found: AssemblyFinding, why: &ResolveError) -> AssemblyFinding {
         found.hints.extend(why.hints().iter().cloned());
         match why {
             ResolveError::Unknown(_) if found.hints.is_empty() => {
@@ -265,14 +266,14 @@ impl<'a> Builder<'_, 'a> {
 
     /// The skills of the agent, with those of all its sets.
     fn skills(&self) -> impl Iterator<Item = &'a AgentSkill> {
-        let agent = self.wish.agent;
+        let agent = self.request.agent;
         agent.skills.iter().chain(agent.sets.values().flatten())
     }
 
     /// Where the agent's file asks for a skill: in the active set, if sets differ.
-    fn asked(&self, name: &str) -> Option<&'a AgentSkill> {
-        let agent = self.wish.agent;
-        let set = agent.active(self.wish.set).ok().flatten();
+    fn find_requested(&self, name: &str) -> Option<&'a AgentSkill> {
+        let agent = self.request.agent;
+        let set = agent.active_set_name(self.request.set).ok().flatten();
         let set = set.and_then(|set| agent.sets.get(set)).map_or(&[][..], Vec::as_slice);
         agent.skills.iter().chain(set).find(|skill| skill.skill.name == name)
     }
@@ -291,18 +292,18 @@ impl<'a> Builder<'_, 'a> {
             part.tools = tools.map(|tool| tool.shown.clone()).collect();
         }
         for member in &members {
-            self.tell(member);
+            self.report_member(member);
         }
         let constraints = self.constraints(&members);
-        let grants = grants(&members);
+        let grants = collect_grants(&members);
         // What is worst comes first; otherwise the order stays.
         self.findings.sort_by_key(|found| std::cmp::Reverse(found.level));
         Assembly { composition, members, grants, constraints, findings: self.findings }
     }
 
     fn member(&self, name: String, chosen: Chosen) -> AssemblyMember<'a> {
-        let offer = self.wish.offers.get(&name, &chosen.version);
-        let role = match self.asked(&name).map(|skill| skill.need) {
+        let offer = self.request.offers.get(&name, &chosen.version);
+        let role = match self.find_requested(&name).map(|skill| skill.need) {
             Some(Necessity::Required) => Role::Required,
             Some(Necessity::Optional) => Role::Optional,
             None => Role::Dependency,
@@ -342,9 +343,9 @@ impl<'a> Builder<'_, 'a> {
     }
 
     /// What is worth telling of a skill that was chosen.
-    fn tell(&mut self, member: &AssemblyMember<'a>) {
+    fn report_member(&mut self, member: &AssemblyMember<'a>) {
         let AssemblyMember { name, version, .. } = member;
-        let place = self.asked(name);
+        let place = self.find_requested(name);
         let Some(offer) = member.offer else {
             let message = format!("`{name}` {version} is not on this machine");
             let found = AssemblyFinding::new(FindingLevel::Note, "not_fetched", message).at(place);
@@ -358,10 +359,10 @@ impl<'a> Builder<'_, 'a> {
             self.findings
                 .push(AssemblyFinding::new(FindingLevel::Note, "experimental", message).at(place));
         }
-        for unusable in self.wish.offers.unusable().filter(|other| other.name == *name) {
-            self.findings.push(of_no_use(unusable, FindingLevel::Warning).at(place));
+        for unusable in self.request.offers.unusable().filter(|other| other.name == *name) {
+            self.findings.push(unusable_finding(unusable, FindingLevel::Warning).at(place));
         }
-        for other in self.wish.offers.hidden(name, version) {
+        for other in self.request.offers.hidden(name, version) {
             let message = format!(
                 "{} has other files of `{name}` {version}: those in {} are taken",
                 other.place, offer.place
@@ -375,26 +376,26 @@ impl<'a> Builder<'_, 'a> {
     }
 
     fn constraints(&mut self, members: &[AssemblyMember<'a>]) -> Vec<Constraint> {
-        let AssemblyRequest { agent, model, .. } = *self.wish;
+        let AssemblyRequest { agent, model, .. } = *self.request;
         let file = Path::new(&agent.file).file_name().unwrap_or_default().to_string_lossy();
         let (constraints, unreadable) = (Vec::new(), Vec::new());
-        let mut judge = ModelCheck { agent, file: &file, model, constraints, unreadable };
+        let mut judge = ModelChecker { agent, file: &file, model, constraints, unreadable };
         judge.agent();
         for member in members {
             if let Some(offer) = member.offer {
                 judge.skill(&member.name, &offer.summary.reading.skill.requirements);
             }
         }
-        let ModelCheck { constraints, unreadable, .. } = judge;
+        let ModelChecker { constraints, unreadable, .. } = judge;
         for (name, why) in unreadable {
             let message = format!("`{name}` has a requirement that cannot be read: {why}");
             let found =
                 AssemblyFinding::new(FindingLevel::Warning, "unreadable_requirement", message);
-            self.findings.push(found.at(self.asked(&name)));
+            self.findings.push(found.at(self.find_requested(&name)));
         }
         for constraint in &constraints {
-            self.findings.extend(judged(constraint, &file).map(|found| {
-                found.at(constraint.skill.as_deref().and_then(|name| self.asked(name)))
+            self.findings.extend(constraint_finding(constraint, &file).map(|found| {
+                found.at(constraint.skill.as_deref().and_then(|name| self.find_requested(name)))
             }));
         }
         constraints
@@ -402,11 +403,11 @@ impl<'a> Builder<'_, 'a> {
 }
 
 /// Whether a sentence is about a skill.
-fn names(sentence: &str, name: &str) -> bool {
+fn mentions(sentence: &str, name: &str) -> bool {
     sentence.contains(&format!("`{name}`"))
 }
 
-fn of_no_use(unusable: &UnusableSkill, level: FindingLevel) -> AssemblyFinding {
+fn unusable_finding(unusable: &UnusableSkill, level: FindingLevel) -> AssemblyFinding {
     let UnusableSkill { name, place, why } = unusable;
     let message = format!("`{name}` in {place} cannot be used: {why}");
     AssemblyFinding::new(level, "unusable_skill", message)
@@ -414,7 +415,7 @@ fn of_no_use(unusable: &UnusableSkill, level: FindingLevel) -> AssemblyFinding {
 }
 
 /// What is wrong with a demand, or not known about it.
-fn judged(constraint: &Constraint, file: &str) -> Option<AssemblyFinding> {
+fn constraint_finding(constraint: &Constraint, file: &str) -> Option<AssemblyFinding> {
     let Constraint { skill, quantity, demand, status, against, low } = constraint;
     let who = skill.as_ref().map_or_else(|| file.to_owned(), |name| format!("`{name}`"));
     let wants = match quantity {
@@ -468,7 +469,7 @@ impl Quantity {
 }
 
 /// What all skills may do together. One permission stands twice where tiers decide differently.
-fn grants(members: &[AssemblyMember<'_>]) -> Vec<Grant> {
+fn collect_grants(members: &[AssemblyMember<'_>]) -> Vec<Grant> {
     let mut grants: Vec<Grant> = Vec::new();
     for member in members {
         let permissions = member.offer.into_iter().flat_map(|offer| &offer.summary.permissions);

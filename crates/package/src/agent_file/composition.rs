@@ -56,9 +56,9 @@ impl fmt::Display for Composition {
             write!(f, " with `{set}`")?;
         }
         writeln!(f)?;
-        branches(f, "", &self.parts, |f, part, below| {
+        write_branches(f, "", &self.parts, |f, part, below| {
             writeln!(f, "{part}")?;
-            branches(f, below, &part.tools, |f, tool, _| writeln!(f, "{tool}"))
+            write_branches(f, below, &part.tools, |f, tool, _| writeln!(f, "{tool}"))
         })
     }
 }
@@ -84,7 +84,7 @@ impl fmt::Display for ComposedSkill {
 }
 
 /// Lines of a tree; `show` gets what stands before the lines below its own.
-fn branches<T>(
+fn write_branches<T>(
     f: &mut fmt::Formatter<'_>,
     before: &str,
     items: &[T],

@@ -51,7 +51,7 @@ impl Minimum {
     }
 
     /// Whether something has enough.
-    pub fn holds(&self, has: u64) -> bool {
+    pub fn is_met_by(&self, has: u64) -> bool {
         has >= self.amount
     }
 }
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits() {
+    fn minimums_are_parsed_and_compared() {
         let parameters = |text| Minimum::parameters(text).map(|least| least.amount).ok();
         assert_eq!(parameters(">=7B"), Some(7_000_000_000));
         assert_eq!(parameters(" >= 1.5 b "), Some(1_500_000_000));
@@ -95,7 +95,9 @@ mod tests {
             assert_eq!(parameters(text), None, "{text}");
         }
         let context = Minimum::tokens(">=32K").unwrap();
-        assert!(context.holds(32_768) && context.holds(32_000) && !context.holds(31_999));
+        assert!(
+            context.is_met_by(32_768) && context.is_met_by(32_000) && !context.is_met_by(31_999)
+        );
         assert_eq!(context.to_string(), ">=32K");
         assert_eq!(
             Minimum::parameters("much").unwrap_err().to_string(),

@@ -25,23 +25,27 @@ pub struct Model {
 impl Model {
     /// A model by its name, which may tell how many parameters it has.
     pub fn named(name: &str) -> Self {
-        Self { name: Some(name.to_owned()), parameters: parameters(name), ..Self::default() }
+        Self {
+            name: Some(name.to_owned()),
+            parameters: parameters_of_name(name),
+            ..Self::default()
+        }
     }
 }
 
 /// The parameters that a name such as `Qwen3.5-35B` or `mixtral:8x7b` tells of. Of `30B-A3B` the
 /// second one tells how many are active at a time, and the first one counts.
-fn parameters(name: &str) -> Option<u64> {
+fn parameters_of_name(name: &str) -> Option<u64> {
     let words = || name.split(['-', '_', ':', '/', ' ', '(', ')']);
     let of_unit = |unit: char| {
         let sized = words().filter(|word| word.to_ascii_uppercase().ends_with(unit));
-        sized.filter_map(times).find(|amount| *amount > 0)
+        sized.filter_map(multiplied_size).find(|amount| *amount > 0)
     };
     of_unit('B').or_else(|| of_unit('M'))
 }
 
 /// `7B`, and `8x7B` as eight times as much.
-fn times(word: &str) -> Option<u64> {
+fn multiplied_size(word: &str) -> Option<u64> {
     if !word.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
@@ -118,7 +122,7 @@ pub struct Constraint {
 }
 
 /// Holds demands against a model.
-pub(super) struct ModelCheck<'a> {
+pub(super) struct ModelChecker<'a> {
     pub(super) agent: &'a AgentFile,
     /// The name of the agent's file.
     pub(super) file: &'a str,
@@ -128,7 +132,7 @@ pub(super) struct ModelCheck<'a> {
     pub(super) unreadable: Vec<(String, String)>,
 }
 
-impl ModelCheck<'_> {
+impl ModelChecker<'_> {
     /// What the agent itself demands.
     pub(super) fn agent(&mut self) {
         let wish = &self.agent.model;
@@ -136,7 +140,7 @@ impl ModelCheck<'_> {
             [(Quantity::Parameters, &wish.minimum), (Quantity::Context, &wish.context)]
         {
             if let Some(least) = least {
-                self.judge(None, quantity, least);
+                self.check_minimum(None, quantity, least);
             }
         }
     }
@@ -144,14 +148,14 @@ impl ModelCheck<'_> {
     /// What a skill demands.
     pub(super) fn skill(&mut self, name: &str, needs: &Requirements) {
         if let Some(text) = &needs.model {
-            self.read(name, Quantity::Parameters, Minimum::parameters(text));
+            self.check_parsed(name, Quantity::Parameters, Minimum::parameters(text));
         }
         if let Some(text) = &needs.context {
-            self.read(name, Quantity::Context, Minimum::tokens(text));
+            self.check_parsed(name, Quantity::Context, Minimum::tokens(text));
         }
         let hardware = |key: &str| needs.hardware.as_ref()?.get(key)?.as_str();
         if let Some(text) = hardware("gpu_vram") {
-            self.read(name, Quantity::GpuMemory, Minimum::bytes(text));
+            self.check_parsed(name, Quantity::GpuMemory, Minimum::bytes(text));
         }
         if hardware("npu") == Some("required") {
             let (status, against) = match self.model.npu {
@@ -172,16 +176,21 @@ impl ModelCheck<'_> {
         }
     }
 
-    fn read(&mut self, name: &str, quantity: Quantity, least: Result<Minimum, impl fmt::Display>) {
+    fn check_parsed(
+        &mut self,
+        name: &str,
+        quantity: Quantity,
+        least: Result<Minimum, impl fmt::Display>,
+    ) {
         match least {
             Ok(least) if least.amount == 0 => {}
-            Ok(least) => self.judge(Some(name), quantity, &least),
+            Ok(least) => self.check_minimum(Some(name), quantity, &least),
             Err(error) => self.unreadable.push((name.to_owned(), error.to_string())),
         }
     }
 
     /// What is known counts. Where nothing is, a skill has what the agent demands anyway.
-    fn judge(&mut self, skill: Option<&str>, quantity: Quantity, least: &Minimum) {
+    fn check_minimum(&mut self, skill: Option<&str>, quantity: Quantity, least: &Minimum) {
         let (actual, stated) = match quantity {
             Quantity::Parameters => (self.model.parameters, self.agent.model.minimum.as_ref()),
             Quantity::Context => (self.model.context, self.agent.model.context.as_ref()),
@@ -192,7 +201,9 @@ impl ModelCheck<'_> {
         let low = stated.filter(|stated| stated.amount < least.amount);
         let status = |met: bool| if met { Status::Met } else { Status::Unmet };
         let (status, against) = match (actual, stated) {
-            (Some(actual), _) => (status(least.holds(actual)), Some(self.owns(quantity, actual))),
+            (Some(actual), _) => {
+                (status(least.is_met_by(actual)), Some(self.actual_amount(quantity, actual)))
+            }
             (None, Some(stated)) => {
                 let against = format!("{} asks for {stated}", self.file);
                 (status(low.is_none()), Some(against))
@@ -209,7 +220,7 @@ impl ModelCheck<'_> {
         });
     }
 
-    fn owns(&self, quantity: Quantity, amount: u64) -> String {
+    fn actual_amount(&self, quantity: Quantity, amount: u64) -> String {
         let amount = quantity.amount(amount);
         match (quantity, &self.model.name) {
             (Quantity::Parameters | Quantity::Context, Some(name)) => {
@@ -247,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_tell_sizes() {
+    fn model_size_is_read_from_name() {
         for (name, expected) in [
             ("Qwen3.5-35B", Some(35_000_000_000)),
             ("Qwen3-30B-A3B", Some(30_000_000_000)),
@@ -263,12 +274,12 @@ mod tests {
             ("", None),
             ("99999999999999x99999999B", None),
         ] {
-            assert_eq!(parameters(name), expected, "{name}");
+            assert_eq!(parameters_of_name(name), expected, "{name}");
         }
     }
 
     #[test]
-    fn amounts_are_short() {
+    fn amounts_are_abbreviated() {
         assert_eq!(Quantity::Parameters.amount(1_500_000_000), "1.5B");
         assert_eq!(Quantity::Parameters.amount(360_000_000), "360M");
         assert_eq!(Quantity::Context.amount(32_000), "32K");

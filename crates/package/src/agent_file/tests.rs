@@ -47,7 +47,7 @@ fn content_error(text: &str) -> String {
 }
 
 #[test]
-fn the_file_of_the_specification() {
+fn example_of_specification_is_parsed() {
     let agent = parse(SPECIFIED);
     assert_eq!(agent.version, Some(Version::new(0, 24, 0)));
     assert_eq!(agent.model.minimum.as_ref().unwrap().amount, 7_000_000_000);
@@ -71,7 +71,7 @@ fn the_file_of_the_specification() {
 }
 
 #[test]
-fn a_composition_is_a_tree() {
+fn composition_is_printed_as_tree() {
     let mut composition = parse(SPECIFIED).composition(None).unwrap();
     composition.parts[0].version = Some(Version::new(1, 4, 0));
     composition.parts[0].tools = vec!["search".to_owned(), "index".to_owned()];
@@ -88,7 +88,7 @@ fn a_composition_is_a_tree() {
 }
 
 #[test]
-fn one_set_is_active() {
+fn exactly_one_set_is_active() {
     let agent = parse(SHIPPED);
     let names = |set| -> Vec<String> {
         agent.roots(set).unwrap().iter().map(|root| root.skill.to_string()).collect()
@@ -110,7 +110,7 @@ fn one_set_is_active() {
 }
 
 #[test]
-fn mistakes_have_a_place() {
+fn errors_have_a_position() {
     for (text, expected) in [
         ("", "AGENT.yaml:1:1: an agent is a map with a `name`"),
         ("version: 1.0.0\n", "AGENT.yaml:1:1: `name` is missing"),
@@ -156,7 +156,7 @@ fn mistakes_have_a_place() {
 }
 
 #[test]
-fn keys_that_look_like_others_are_warned_of() {
+fn misspelled_keys_are_warnings() {
     let agent = parse("name: x\nskils: [a]\nauthor: me\nskills:\n  - {name: b, requird: false}\n");
     let warnings: Vec<String> = agent
         .warnings
@@ -173,7 +173,7 @@ fn keys_that_look_like_others_are_warned_of() {
 }
 
 #[test]
-fn either_name_is_found() {
+fn both_file_names_are_found() {
     let place = tempfile::tempdir().unwrap();
     assert_eq!(find(place.path()), None);
     std::fs::write(place.path().join("gaia-agent.yaml"), SHIPPED).unwrap();
@@ -189,7 +189,7 @@ proptest! {
 
     /// A part of a good file is replaced by anything: the rest is read, or refused with a place.
     #[test]
-    fn broken_files_do_not_break_the_reader(
+    fn arbitrary_files_do_not_panic(
         start in 0..1000_usize,
         length in 0..40_usize,
         new in "[\\PC\n\"={}\\[\\]:#,.-]{0,8}",

@@ -37,7 +37,8 @@ pub fn hint_of_path(path: &Path) -> Option<Hint> {
     let starts = (0..parts.len()).rev().filter(|at| parts[*at].starts_with('.'));
     starts.into_iter().find_map(|at| {
         let mut folders = skills_folders();
-        let (folder, dialect) = folders.find(|(folder, _)| begins_with(&parts[at..], *folder))?;
+        let (folder, dialect) =
+            folders.find(|(folder, _)| starts_with_folder(&parts[at..], *folder))?;
         let folder: Vec<&str> = parts_of(folder).collect();
         Some(Hint { dialect, why: format!("it lies in `{}`", folder.join("/")) })
     })
@@ -63,11 +64,11 @@ pub fn is_in_plugin(absolute: &Path) -> bool {
 }
 
 /// A path in two pieces, of which the first may be empty.
-type Pieces = [&'static str; 2];
+type FolderParts = [&'static str; 2];
 
 /// The folders that belong to agents, with the dialect of what lies there. Those that several agents
 /// share come first.
-fn skills_folders() -> impl Iterator<Item = (Pieces, Dialect)> {
+fn skills_folders() -> impl Iterator<Item = (FolderParts, Dialect)> {
     let shared = (["", table::AGENTS], Dialect::AGENTSKILLS);
     let own = Agent::ALL.iter().flat_map(|agent| {
         let project = agent.project.iter().map(|folder| ["", *folder]);
@@ -78,15 +79,15 @@ fn skills_folders() -> impl Iterator<Item = (Pieces, Dialect)> {
         });
         project.chain(user).map(|folder| (folder, agent.dialect))
     });
-    let is_own = |folder: &Pieces| parts_of(*folder).count() > 1;
+    let is_own = |folder: &FolderParts| parts_of(*folder).count() > 1;
     std::iter::once(shared).chain(own.filter(move |(folder, _)| is_own(folder)))
 }
 
-fn parts_of(folder: Pieces) -> impl Iterator<Item = &'static str> {
+fn parts_of(folder: FolderParts) -> impl Iterator<Item = &'static str> {
     folder.into_iter().flat_map(|piece| piece.split('/')).filter(|part| !part.is_empty())
 }
 
-fn begins_with(parts: &[&str], folder: Pieces) -> bool {
+fn starts_with_folder(parts: &[&str], folder: FolderParts) -> bool {
     let mut parts = parts.iter();
     parts_of(folder).all(|part| parts.next() == Some(&part))
 }
@@ -96,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_innermost_folder_of_an_agent_counts() {
+    fn innermost_agent_folder_decides_dialect() {
         let dialect = |path: &str| hint_of_path(path.as_ref()).map(|hint| hint.dialect);
         assert_eq!(dialect("/home/a/.claude/skills/x"), Some(Dialect::CLAUDE_CODE));
         assert_eq!(dialect(".codex/skills/group/x"), Some(Dialect::CODEX));
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plugin_reaches_as_far_as_its_repository() {
+    fn plugin_includes_its_whole_repository() {
         let root = tempfile::tempdir().unwrap();
         let at = |path: &str| root.path().join(path);
         std::fs::create_dir_all(at("plugin/.claude-plugin")).unwrap();

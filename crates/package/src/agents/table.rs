@@ -11,7 +11,7 @@ pub(super) const AGENTS: &str = ".agents/skills";
 const SHARED: UserFolder = home(".agents/skills");
 
 /// Whether a folder of a project tells which agent is in use.
-pub(super) fn is_own(path: &str) -> bool {
+pub(super) fn is_agent_specific(path: &str) -> bool {
     path != AGENTS && path.starts_with('.') && path.contains('/')
 }
 

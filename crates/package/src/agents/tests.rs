@@ -9,7 +9,7 @@ fn agents(home: &Path, variables: &[(&str, &str)]) -> Agents {
 }
 
 #[test]
-fn words_name_one_agent_each() {
+fn agent_ids_are_unambiguous() {
     let mut words = BTreeSet::new();
     for agent in Agent::ALL {
         assert!(words.insert(agent.id), "{} stands twice", agent.id);
@@ -38,7 +38,7 @@ fn words_name_one_agent_each() {
 
 /// The facts lie beside the repository on some machines.
 #[test]
-fn the_table_holds_the_facts() {
+fn agent_table_matches_documentation() {
     let facts = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/facts/agents.tsv");
     let Ok(facts) = fs::read_to_string(facts) else { return };
     let agents = agents(Path::new("/~"), &[]);
@@ -120,7 +120,7 @@ fn folders_follow_the_environment() {
 }
 
 #[test]
-fn an_agent_is_known_by_its_traces() {
+fn agents_are_detected_by_their_files() {
     let place = tempfile::tempdir().unwrap();
     let (home, project) = (place.path().join("home"), place.path().join("project"));
     let programs = place.path().join("bin");

@@ -35,7 +35,11 @@ pub fn one_skill(tree: Tree) -> Result<(Option<String>, Tree), ArchiveError> {
             return layout("it has no SKILL.md at its root or in a folder there".to_owned());
         }
         (Some(a), Some(b)) => {
-            return layout(format!("it has more than one skill, in {} and {}", shown(a), shown(b)));
+            return layout(format!(
+                "it has more than one skill, in {} and {}",
+                display_folder(a),
+                display_folder(b)
+            ));
         }
         (Some(folder), None) => folder.to_owned(),
     };
@@ -72,7 +76,7 @@ fn last_part(folder: &str) -> Option<String> {
     folder.rsplit('/').next().filter(|name| !name.is_empty()).map(str::to_owned)
 }
 
-fn shown(folder: &str) -> String {
+fn display_folder(folder: &str) -> String {
     if folder.is_empty() { "its root".to_owned() } else { format!("`{folder}`") }
 }
 
@@ -94,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_package_has_one_skill() {
+    fn package_must_have_one_skill() {
         let (name, skill) = one_skill(tree(&["SKILL.md", "a/b.md"])).unwrap();
         assert_eq!((name.as_deref(), paths(&skill)), (None, vec!["SKILL.md", "a/b.md"]));
         let deeper = ["x/SKILL.md", "x/a/b.md", "x/assets/SKILL.md"];
@@ -115,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repository_has_many_skills() {
+    fn archive_may_have_many_skills() {
         let all = [
             "repo-1/README.md",
             "repo-1/skills/b/SKILL.md",

@@ -4,7 +4,7 @@ use flate2::{Compression, Crc, write::DeflateEncoder};
 
 use super::{
     ArchiveError,
-    gathered::{is_junk, most_unpacked},
+    tree_builder::{is_junk, max_unpacked_bytes},
 };
 use crate::{
     File, Tree,
@@ -13,11 +13,11 @@ use crate::{
 };
 
 /// The first moment that a zip can tell, so that it does not matter when it is packed.
-const TIME: [u8; 4] = [0, 0, 0x21, 0];
+const MODIFIED_TIME: [u8; 4] = [0, 0, 0x21, 0];
 /// Made on Unix, so that permissions count, with version 2.0 of the format.
-const MADE_BY: [u8; 2] = [20, 3];
-const NEEDS: [u8; 2] = [20, 0];
-const UTF8: u16 = 1 << 11;
+const MADE_BY_VERSION: [u8; 2] = [20, 3];
+const NEEDED_VERSION: [u8; 2] = [20, 0];
+const UTF8_FLAG: u16 = 1 << 11;
 
 /// The files of a skill as a zip with one folder. The same files always give the same bytes.
 pub fn pack(name: &str, tree: &Tree) -> Result<Vec<u8>, ArchiveError> {
@@ -25,7 +25,7 @@ pub fn pack(name: &str, tree: &Tree) -> Result<Vec<u8>, ArchiveError> {
         let why = "it is not the name of a skill's folder".to_owned();
         return Err(ArchiveError::path(name, PathProblem::Characters(why)));
     }
-    let mut zip = Zip::default();
+    let mut zip = ZipWriter::default();
     for (path, file) in tree.files() {
         let path = format!("{name}/{path}");
         path::check(&path).map_err(|problem| ArchiveError::path(&path, problem))?;
@@ -46,7 +46,7 @@ pub fn pack(name: &str, tree: &Tree) -> Result<Vec<u8>, ArchiveError> {
 /// The files of a skill as a zip without a folder, and without compression: its bytes are the same
 /// whatever program packs it, so that a digest of it can be told before it is packed.
 pub fn pack_plain(tree: &Tree) -> Result<Vec<u8>, ArchiveError> {
-    let mut zip = Zip { stored: true, ..Zip::default() };
+    let mut zip = ZipWriter { stored: true, ..ZipWriter::default() };
     for (path, file) in tree.files().filter(|(path, _)| !is_junk(path)) {
         zip.add(path, file)?;
     }
@@ -54,7 +54,7 @@ pub fn pack_plain(tree: &Tree) -> Result<Vec<u8>, ArchiveError> {
 }
 
 #[derive(Default)]
-struct Zip {
+struct ZipWriter {
     /// Whether nothing is compressed.
     stored: bool,
     bytes: Vec<u8>,
@@ -62,7 +62,7 @@ struct Zip {
     entries: u16,
 }
 
-impl Zip {
+impl ZipWriter {
     fn add(&mut self, path: &str, file: &File) -> Result<(), ArchiveError> {
         let failed = |error| ArchiveError::Entry(crate::TreeError::Io { path: path.into(), error });
         let deflated = if self.stored { None } else { deflate(&file.bytes).map_err(failed)? };
@@ -73,7 +73,7 @@ impl Zip {
         let described = describe(path, file, method, packed.len());
         let mode: u32 = if file.executable { 0o100_755 } else { 0o100_644 };
         self.directory.extend(b"PK\x01\x02");
-        self.directory.extend(MADE_BY);
+        self.directory.extend(MADE_BY_VERSION);
         self.directory.extend(&described);
         // No comment, the first disk, no internal attributes.
         self.directory.extend([0; 6]);
@@ -103,10 +103,10 @@ impl Zip {
 fn describe(path: &str, file: &File, method: u16, packed: usize) -> Vec<u8> {
     let mut crc = Crc::new();
     crc.update(&file.bytes);
-    let mut fields = Vec::from(NEEDS);
-    fields.extend(UTF8.to_le_bytes());
+    let mut fields = Vec::from(NEEDED_VERSION);
+    fields.extend(UTF8_FLAG.to_le_bytes());
     fields.extend(method.to_le_bytes());
-    fields.extend(TIME);
+    fields.extend(MODIFIED_TIME);
     for number in [crc.sum(), packed as u32, file.bytes.len() as u32] {
         fields.extend(number.to_le_bytes());
     }
@@ -122,6 +122,6 @@ fn deflate(bytes: &[u8]) -> std::io::Result<Option<Vec<u8>>> {
     deflating.write_all(bytes)?;
     let deflated = deflating.finish()?;
     let shrinks = deflated.len() < bytes.len();
-    let looks_sound = bytes.len() as u64 <= most_unpacked(deflated.len() as u64);
+    let looks_sound = bytes.len() as u64 <= max_unpacked_bytes(deflated.len() as u64);
     Ok((shrinks && looks_sound).then_some(deflated))
 }

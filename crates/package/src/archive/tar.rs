@@ -8,7 +8,7 @@ use tar::{EntryType, Header};
 
 use super::{
     ArchiveError, ArchiveKind,
-    gathered::{Gathered, check_size, is_junk, most_unpacked, text},
+    tree_builder::{TreeBuilder, check_size, is_junk, max_unpacked_bytes, text},
 };
 use crate::{
     File, Tree,
@@ -17,12 +17,12 @@ use crate::{
 
 mod record;
 
-use record::Described;
+use record::EntryOverrides;
 
 const BLOCK: usize = 512;
 
 /// Whether bytes begin with the header of a tar.
-pub(super) fn begins(bytes: &[u8]) -> bool {
+pub(super) fn is_tar(bytes: &[u8]) -> bool {
     bytes.first_chunk::<BLOCK>().is_some_and(|block| {
         let header = Header::from_byte_slice(block);
         block[0] != 0 && header.cksum().is_ok_and(|sum| sum == checksum(header))
@@ -31,23 +31,23 @@ pub(super) fn begins(bytes: &[u8]) -> bool {
 
 /// All files of a tar.
 pub(super) fn read(bytes: &[u8]) -> Result<Tree, ArchiveError> {
-    Blocks { source: bytes, kind: ArchiveKind::Tar }.entries()
+    TarReader { source: bytes, kind: ArchiveKind::Tar }.entries()
 }
 
 /// All files of a tar that was packed with gzip.
 pub(super) fn read_gz(bytes: &[u8]) -> Result<Tree, ArchiveError> {
-    let left = most_unpacked(bytes.len() as u64).min(MAX_TAR_BYTES);
-    let source = Bounded { source: MultiGzDecoder::new(bytes), left };
-    Blocks { source, kind: ArchiveKind::TarGz }.entries()
+    let left = max_unpacked_bytes(bytes.len() as u64).min(MAX_TAR_BYTES);
+    let source = LimitedReader { source: MultiGzDecoder::new(bytes), left };
+    TarReader { source, kind: ArchiveKind::TarGz }.entries()
 }
 
 /// Fails as soon as more comes out than may.
-struct Bounded<R> {
+struct LimitedReader<R> {
     source: R,
     left: u64,
 }
 
-impl<R: Read> Read for Bounded<R> {
+impl<R: Read> Read for LimitedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.source.read(buffer)?;
         let left = self.left.checked_sub(read as u64);
@@ -56,15 +56,15 @@ impl<R: Read> Read for Bounded<R> {
     }
 }
 
-struct Blocks<R> {
+struct TarReader<R> {
     source: R,
     kind: ArchiveKind,
 }
 
-impl<R: Read> Blocks<R> {
+impl<R: Read> TarReader<R> {
     fn entries(mut self) -> Result<Tree, ArchiveError> {
-        let mut gathered = Gathered::default();
-        let mut described = Described::default();
+        let mut builder = TreeBuilder::default();
+        let mut described = EntryOverrides::default();
         while let Some(header) = self.header()? {
             let size =
                 header.entry_size().map_err(|_| self.malformed("its size is not a number"))?;
@@ -77,13 +77,13 @@ impl<R: Read> Blocks<R> {
             if described.size.is_some_and(|described| described != size) {
                 return Err(self.error(Some(&path), "it has two sizes"));
             }
-            self.entry(&header, &path, size, &mut gathered)?;
+            self.entry(&header, &path, size, &mut builder)?;
         }
-        if described != Described::default() {
+        if described != EntryOverrides::default() {
             return Err(self.malformed("its last entry is missing"));
         }
-        self.rest()?;
-        gathered.finish()
+        self.check_nothing_follows()?;
+        builder.finish()
     }
 
     /// Reads what describes the next entry, or all of them.
@@ -91,7 +91,7 @@ impl<R: Read> Blocks<R> {
         &mut self,
         header: &Header,
         size: u64,
-        described: &mut Described,
+        described: &mut EntryOverrides,
     ) -> Result<(), ArchiveError> {
         let name = header.path_bytes();
         if size > MAX_TAR_RECORD_BYTES {
@@ -99,8 +99,8 @@ impl<R: Read> Blocks<R> {
         }
         let record = self.content(size)?;
         let read = match header.entry_type() {
-            EntryType::GNULongName => described.long_name(record),
-            EntryType::XHeader => described.extended(&record),
+            EntryType::GNULongName => described.read_long_name(record),
+            EntryType::XHeader => described.read_extended_header(&record),
             _ => record::check_global(&record),
         };
         read.map_err(|why| self.error(Some(&name), why))
@@ -111,10 +111,10 @@ impl<R: Read> Blocks<R> {
         header: &Header,
         path: &[u8],
         size: u64,
-        gathered: &mut Gathered,
+        builder: &mut TreeBuilder,
     ) -> Result<(), ArchiveError> {
-        gathered.count()?;
-        let path = without_here(text(path)?);
+        builder.count_entry()?;
+        let path = strip_dot_prefix(text(path)?);
         if is_junk(path) {
             return self.skip(size);
         }
@@ -132,12 +132,12 @@ impl<R: Read> Blocks<R> {
         }
         if is_folder {
             let path = path.strip_suffix('/').unwrap_or(path);
-            return if matches!(path, "" | ".") { Ok(()) } else { gathered.folder(path) };
+            return if matches!(path, "" | ".") { Ok(()) } else { builder.add_folder(path) };
         }
         check_size(path, size)?;
         let mode = header.mode().map_err(|_| self.malformed("its mode is not a number"))?;
         let bytes = self.content(size)?;
-        gathered.file(path, File { bytes, executable: mode & 0o111 != 0 })
+        builder.add_file(path, File { bytes, executable: mode & 0o111 != 0 })
     }
 
     /// The next header, or none at the end.
@@ -171,13 +171,13 @@ impl<R: Read> Blocks<R> {
         let skipped = io::copy(&mut (&mut self.source).take(size), &mut io::sink());
         match skipped {
             Ok(skipped) if skipped == size => Ok(()),
-            Ok(_) => Err(self.malformed(CUT_OFF)),
+            Ok(_) => Err(self.malformed(CUT_OFF_MESSAGE)),
             Err(error) => Err(self.io(&error)),
         }
     }
 
     /// Nothing but zeros follows the end. Reading it all is also what checks the sums of gzip.
-    fn rest(&mut self) -> Result<(), ArchiveError> {
+    fn check_nothing_follows(&mut self) -> Result<(), ArchiveError> {
         let mut buffer = [0; 16 * BLOCK];
         loop {
             let read = self.source.read(&mut buffer).map_err(|error| self.io(&error))?;
@@ -195,7 +195,7 @@ impl<R: Read> Blocks<R> {
             io::ErrorKind::FileTooLarge => ArchiveError::TooLarge(format!(
                 "it has more than {MAX_TAR_BYTES} bytes or {MAX_RATIO} times its size, unpacked"
             )),
-            io::ErrorKind::UnexpectedEof => self.malformed(CUT_OFF),
+            io::ErrorKind::UnexpectedEof => self.malformed(CUT_OFF_MESSAGE),
             _ => self.malformed("its gzip data is damaged, or something follows its end"),
         }
     }
@@ -210,7 +210,7 @@ impl<R: Read> Blocks<R> {
     }
 }
 
-const CUT_OFF: &str = "it is cut off";
+const CUT_OFF_MESSAGE: &str = "it is cut off";
 
 fn is_record(kind: EntryType) -> bool {
     matches!(kind, EntryType::GNULongName | EntryType::XHeader | EntryType::XGlobalHeader)
@@ -228,6 +228,6 @@ fn checksum(header: &Header) -> u32 {
 }
 
 /// `tar -C folder .` puts `./` before every path.
-fn without_here(path: &str) -> &str {
+fn strip_dot_prefix(path: &str) -> &str {
     path.strip_prefix("./").unwrap_or(path)
 }

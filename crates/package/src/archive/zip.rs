@@ -5,7 +5,7 @@ use flate2::{Crc, Decompress, FlushDecompress, Status};
 
 use super::{
     ArchiveError, ArchiveKind,
-    gathered::{Gathered, check_size, is_junk, most_unpacked, text},
+    tree_builder::{TreeBuilder, check_size, is_junk, max_unpacked_bytes, text},
 };
 use crate::{File, Tree, limits::MAX_TREE_BYTES};
 
@@ -19,7 +19,7 @@ use directory::Entry;
 use end::End;
 
 /// Whether bytes end like a zip.
-pub(super) fn ends(bytes: &[u8]) -> bool {
+pub(super) fn is_zip(bytes: &[u8]) -> bool {
     End::find(bytes).is_some()
 }
 
@@ -27,19 +27,19 @@ pub(super) fn ends(bytes: &[u8]) -> bool {
 pub(super) fn read(bytes: &[u8]) -> Result<Tree, ArchiveError> {
     let end = End::read(bytes)?;
     let entries = directory::read(&bytes[end.directory.clone()], end.entries)?;
-    check_places(&entries, end.directory.start)?;
+    check_no_overlap(&entries, end.directory.start)?;
     check_sizes(&entries)?;
-    let mut gathered = Gathered::default();
+    let mut builder = TreeBuilder::default();
     for (index, entry) in entries.iter().enumerate() {
-        gathered.count()?;
+        builder.count_entry()?;
         let next = entries.get(index + 1).map_or(end.directory.start, Entry::start);
         let packed = local::data(&bytes[entry.start()..next], entry)?;
-        add(entry, packed, &mut gathered)?;
+        add_entry(entry, packed, &mut builder)?;
     }
-    gathered.finish()
+    builder.finish()
 }
 
-fn add(entry: &Entry, packed: &[u8], gathered: &mut Gathered) -> Result<(), ArchiveError> {
+fn add_entry(entry: &Entry, packed: &[u8], builder: &mut TreeBuilder) -> Result<(), ArchiveError> {
     let path = text(entry.name)?;
     if is_junk(path) {
         return Ok(());
@@ -49,11 +49,11 @@ fn add(entry: &Entry, packed: &[u8], gathered: &mut Gathered) -> Result<(), Arch
     match (entry.mode & 0o170_000, folder) {
         (0 | 0o040_000, Some(folder)) if entry.size == 0 => {
             content(entry, packed)?;
-            gathered.folder(folder)
+            builder.add_folder(folder)
         }
         (0 | 0o100_000, None) => {
             check_size(path, entry.size)?;
-            gathered.file(path, File { bytes: content(entry, packed)?, executable })
+            builder.add_file(path, File { bytes: content(entry, packed)?, executable })
         }
         (0o120_000, _) => Err(ArchiveError::Link(path.to_owned())),
         _ => Err(ArchiveError::FileType(path.to_owned())),
@@ -62,13 +62,13 @@ fn add(entry: &Entry, packed: &[u8], gathered: &mut Gathered) -> Result<(), Arch
 
 /// Entries lie one after the other, from the first byte on. What lies between two is looked at
 /// with the later one.
-fn check_places(entries: &[Entry], directory: usize) -> Result<(), ArchiveError> {
+fn check_no_overlap(entries: &[Entry], directory: usize) -> Result<(), ArchiveError> {
     if entries.first().map_or(directory, Entry::start) != 0 {
         return Err(confusion("something lies before its first entry"));
     }
     let starts = entries.iter().skip(1).map(Entry::start).chain([directory]);
     for (entry, next) in entries.iter().zip(starts) {
-        if entry.least_end() > next as u64 {
+        if entry.min_end() > next as u64 {
             return Err(entry.malformed("it overlaps with another entry or is out of order"));
         }
     }
@@ -79,7 +79,7 @@ fn check_places(entries: &[Entry], directory: usize) -> Result<(), ArchiveError>
 fn check_sizes(entries: &[Entry]) -> Result<(), ArchiveError> {
     let mut all: u64 = 0;
     for entry in entries {
-        if entry.size > most_unpacked(entry.packed) {
+        if entry.size > max_unpacked_bytes(entry.packed) {
             return Err(ArchiveError::TooLarge(format!(
                 "`{}` becomes {} bytes from {}, as only attacks do",
                 entry.path().escape_debug(),

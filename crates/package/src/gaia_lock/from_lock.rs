@@ -70,8 +70,8 @@ pub fn from_lock<E>(
     for (name, skill) in locks.is.skills.iter().filter(|(_, skill)| is_for_gaia(skill)) {
         let files = files(name, skill)?;
         let known = lock.skills.remove(name);
-        let entry = Entry { name, skill, files, locks, now: &now };
-        lock.skills.insert(name.clone(), entry.over(known));
+        let entry = NewEntry { name, skill, files, locks, now: &now };
+        lock.skills.insert(name.clone(), entry.merge_into(known));
     }
     if lock.skills != old.skills {
         lock.generated_at = Some(now);
@@ -80,7 +80,7 @@ pub fn from_lock<E>(
 }
 
 /// A skill that is to be in the lock.
-struct Entry<'a> {
+struct NewEntry<'a> {
     name: &'a str,
     skill: &'a LockedSkill,
     files: Option<Files>,
@@ -88,8 +88,8 @@ struct Entry<'a> {
     now: &'a str,
 }
 
-impl Entry<'_> {
-    fn over(self, known: Option<GaiaSkill>) -> GaiaSkill {
+impl NewEntry<'_> {
+    fn merge_into(self, known: Option<GaiaSkill>) -> GaiaSkill {
         let Self { skill, .. } = self;
         let known = known.unwrap_or_default();
         let version = skill.version.to_string();
@@ -112,8 +112,8 @@ impl Entry<'_> {
             integrity,
             installed_at: known.installed_at.or_else(|| Some(self.now.to_owned())),
             dependencies_hash: hash.or(known.dependencies_hash),
-            requested: self.requested(),
-            source: Some(kind(&skill.source).to_owned()),
+            requested: self.requested_range(),
+            source: Some(source_kind(&skill.source).to_owned()),
             registry: skill.source.published(self.name).map(|(address, _)| address.to_owned()),
             claimed_tier: skill.claimed,
             attested_tier: Some(skill.attested.unwrap_or(Tier::Experimental)),
@@ -139,7 +139,7 @@ impl Entry<'_> {
     }
 
     /// The range that a person asked for; what other skills need was not asked for.
-    fn requested(&self) -> Option<String> {
+    fn requested_range(&self) -> Option<String> {
         match self.locks.manifest.skills.get(self.name)? {
             SkillRequirement::Version { range, .. } if range.is_any() => Some("*".to_owned()),
             SkillRequirement::Version { range, .. } => Some(range.to_string().trim().to_owned()),
@@ -150,7 +150,7 @@ impl Entry<'_> {
     }
 }
 
-fn kind(source: &LockedSource) -> &'static str {
+fn source_kind(source: &LockedSource) -> &'static str {
     match source {
         LockedSource::Registry(_) => "registry",
         LockedSource::Git { .. } => "git",

@@ -58,7 +58,7 @@ fn refused(from: &str, to: &str) -> GaiaLockError {
 }
 
 #[test]
-fn the_example_survives_byte_for_byte() {
+fn example_round_trips_unchanged() {
     let lock = parse(EXAMPLE).unwrap();
     assert_eq!(lock.to_text(), EXAMPLE);
     let skill = &lock.skills["web-search"];
@@ -68,7 +68,7 @@ fn the_example_survives_byte_for_byte() {
 }
 
 #[test]
-fn one_version_key_is_enough_and_none_is_not() {
+fn one_version_key_is_required() {
     for without in ["  \"version\": 1,\n", "  \"schema_version\": 1,\n"] {
         assert_eq!(parse(&EXAMPLE.replacen(without, "", 1)).unwrap().to_text(), EXAMPLE);
     }
@@ -82,7 +82,7 @@ fn one_version_key_is_enough_and_none_is_not() {
 }
 
 #[test]
-fn the_lower_tier_counts() {
+fn lower_of_two_tiers_is_used() {
     let lock =
         parse(&EXAMPLE.replace("installed_tier\": \"community", "installed_tier\": \"verified"));
     let mut skill = lock.unwrap().skills["web-search"].clone();
@@ -116,7 +116,7 @@ fn corrupt_locks_are_errors() {
 }
 
 #[test]
-fn changes_wait_for_each_other() {
+fn concurrent_updates_are_serialized() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join(FILE);
     assert_eq!(GaiaLock::read(&path).unwrap(), GaiaLock::default());
@@ -138,7 +138,7 @@ fn changes_wait_for_each_other() {
 }
 
 #[test]
-fn the_hash_of_what_is_needed() {
+fn dependencies_hash_matches_gaia() {
     let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
     let skills = BTreeMap::from([
         ("b".to_owned(), "1.0.0".to_owned()),
@@ -164,7 +164,7 @@ proptest! {
 
     /// A part of a good file is replaced by anything: the rest is read, or refused with a place.
     #[test]
-    fn broken_files_do_not_break_the_reader(
+    fn arbitrary_files_do_not_panic(
         start in 0..1000_usize,
         length in 0..40_usize,
         new in "[\\PC\n\"={}\\[\\]:#,.-]{0,8}",

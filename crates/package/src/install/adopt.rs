@@ -143,7 +143,7 @@ impl SkillSet {
             };
             asked.insert(name.clone(), wanted.clone());
             let mut locked = ready.locked();
-            locked.agents = ids(copies);
+            locked.agents = agent_ids(copies);
             kept.push((StoredSkillKey::new(name, &locked.integrity), StoredSkill::of(ready)));
             planner.changes.push(PlannedChange::Adopted {
                 name: name.clone(),
@@ -196,7 +196,7 @@ impl SkillSet {
             }
         }
         taken.retain(|_, copies| !copies.is_empty());
-        while let Some((name, need)) = unmet(state, &taken) {
+        while let Some((name, need)) = find_unmet_dependency(state, &taken) {
             let copies = taken.remove(&name).unwrap_or_default();
             skipped.extend(
                 copies
@@ -251,7 +251,7 @@ impl SkillSet {
     }
 }
 
-fn ids(copies: &[&AdoptionCandidate]) -> Vec<String> {
+fn agent_ids(copies: &[&AdoptionCandidate]) -> Vec<String> {
     let agents = copies.iter().flat_map(|copy| &copy.agents);
     let ids: BTreeSet<String> = agents.map(|agent| agent.id.to_owned()).collect();
     ids.into_iter().collect()
@@ -289,7 +289,7 @@ fn find_differing_copies(copies: &[&AdoptionCandidate]) -> Option<(PathBuf, Path
 }
 
 /// Returns a skill with an unmet dependency, and that dependency.
-fn unmet(
+fn find_unmet_dependency(
     state: &State,
     taken: &BTreeMap<String, Vec<&AdoptionCandidate>>,
 ) -> Option<(String, String)> {
@@ -334,14 +334,17 @@ mod tests {
     }
 
     #[test]
-    fn what_a_skill_needs_is_adopted_with_it_or_it_is_not() {
+    fn skill_is_adopted_only_with_its_dependencies() {
         let place = tempfile::tempdir().unwrap();
         let agents = crate::Agents::new(place.path(), |_| None);
         let scope = crate::manifest::Scope::Project;
         let skill_set = SkillSet::new(place.path(), scope, agents, place.path().join("data"));
         let state = skill_set.state().unwrap();
         let unmet = |all: &[AdoptionCandidate]| {
-            unmet(&state, &all.iter().map(|one| (one.name.clone(), vec![one])).collect())
+            find_unmet_dependency(
+                &state,
+                &all.iter().map(|one| (one.name.clone(), vec![one])).collect(),
+            )
         };
         let top = || found("top", "{name: base, version: \"^1.0\"}");
         let need = unmet(&[top()]).unwrap();
@@ -355,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn every_reason_has_its_word_and_its_way_out() {
+    fn every_obstacle_has_code_and_hint() {
         let path = || PathBuf::from("/x/pdf");
         let all = [
             AdoptionObstacle::Broken("there is no SKILL.md".into()),

@@ -31,7 +31,7 @@ impl SkillSet {
         let held = self.lock_exclusive(waiting)?;
         self.roll_back(&held)?;
         self.check_fresh(plan)?;
-        self.keep(plan)?;
+        self.write_record(plan)?;
         parents(plan.folders()).for_each(remove_staging_folders);
         text_file::sweep(&self.root);
         let journal = Journal::new(&self.data);
@@ -137,7 +137,7 @@ impl SkillSet {
         Ok(())
     }
 
-    fn keep(&self, plan: &InstallPlan) -> Result<(), InstallFailure> {
+    fn write_record(&self, plan: &InstallPlan) -> Result<(), InstallFailure> {
         let store = self.store();
         let kept = parallel::map(&plan.keep, |tree| store.put(tree));
         Ok(kept.into_iter().try_for_each(|kept| kept.map(drop))?)
@@ -178,7 +178,7 @@ impl SkillSet {
                 if !matches!(error, InstallFailure::HalfDone { .. }) {
                     stages.remove();
                 }
-                Err(give_up(&record, error))
+                Err(discard_and_fail(&record, error))
             }
         }
     }
@@ -193,20 +193,20 @@ impl SkillSet {
         for new in written {
             match new.swap() {
                 Ok(swap) => swaps.push(swap),
-                Err(error) => return Err(failed(error, put_back(swaps))),
+                Err(error) => return Err(with_rollback_error(error, restore_swaps(swaps))),
             }
         }
         let mut parents = stages.parents();
         let waited = parents
             .try_for_each(|parent| disk_sync::wait_for(parent).map_err(InstallFailure::io(parent)));
         if let Err(error) = waited {
-            return Err(failed(error, put_back(swaps)));
+            return Err(with_rollback_error(error, restore_swaps(swaps)));
         }
         match write_project_files(&self.root, &plan.before, &plan.after) {
             Ok(()) => Ok(swaps),
             Err(error) => {
                 let texts = restore_project_files(&self.root, &plan.before, &plan.after);
-                Err(failed(error, put_back(swaps).and(texts)))
+                Err(with_rollback_error(error, restore_swaps(swaps).and(texts)))
             }
         }
     }
@@ -244,7 +244,7 @@ fn prepare(
     }
 }
 
-fn failed(error: InstallFailure, back: Result<(), InstallFailure>) -> InstallFailure {
+fn with_rollback_error(error: InstallFailure, back: Result<(), InstallFailure>) -> InstallFailure {
     match back {
         Ok(()) => error,
         Err(back) => InstallFailure::HalfDone { error: Box::new(error), back: Box::new(back) },
@@ -253,7 +253,7 @@ fn failed(error: InstallFailure, back: Result<(), InstallFailure>) -> InstallFai
 
 /// Discards the record if everything was restored. Otherwise the record stays, and the next program
 /// uses it to restore the rest.
-fn give_up(record: &JournalRecord, error: InstallFailure) -> InstallFailure {
+fn discard_and_fail(record: &JournalRecord, error: InstallFailure) -> InstallFailure {
     remove_if_empty(&record.made);
     if !matches!(error, InstallFailure::HalfDone { .. })
         && let Err(error) = record.discard()
@@ -264,7 +264,7 @@ fn give_up(record: &JournalRecord, error: InstallFailure) -> InstallFailure {
     error
 }
 
-fn put_back(swaps: Vec<FolderSwap>) -> Result<(), InstallFailure> {
+fn restore_swaps(swaps: Vec<FolderSwap>) -> Result<(), InstallFailure> {
     let mut first = Ok(());
     for swap in swaps.into_iter().rev() {
         first = first.and(swap.restore());
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_half_done_is_put_right() {
+    fn interrupted_change_is_rolled_back() {
         for steps in 0..=5 {
             let place = tempfile::tempdir().unwrap();
             let (skill_set, plan) = skill_set(place.path());
@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_says_nothing_is_no_obstacle() {
+    fn empty_record_is_ignored() {
         let place = tempfile::tempdir().unwrap();
         let (skill_set, plan) = skill_set(place.path());
         let void = skill_set.data.join("undo/000000000000001-00000001.open");
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn an_undo_that_died_is_not_redone() {
+    fn interrupted_undo_is_rolled_back() {
         // The lock is written; or what is undone is gone, too; or the lock is the same throughout.
         for (moment, same_lock) in [(0, false), (1, false), (1, true)] {
             let place = tempfile::tempdir().unwrap();
@@ -533,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_as_it_was_is_not_written_again() {
+    fn unchanged_files_are_not_rewritten() {
         use std::os::unix::fs::MetadataExt as _;
         let place = tempfile::tempdir().unwrap();
         let (skill_set, plan) = skill_set(place.path());
@@ -548,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_gaia_that_breaks_meanwhile_leaves_nothing_half_done() {
+    fn broken_gaia_lock_rolls_back_everything() {
         let place = tempfile::tempdir().unwrap();
         let (skill_set, plan) = skill_set(place.path());
         fs::write(skill_set.root.join("skill-lock.json"), "{").unwrap();
@@ -560,7 +560,7 @@ mod tests {
     }
 
     #[test]
-    fn unfinished_texts_are_swept() {
+    fn temporary_text_files_are_removed() {
         let place = tempfile::tempdir().unwrap();
         let (skill_set, plan) = skill_set(place.path());
         let left = |name: &str| skill_set.root.join(format!(".savoir-new-{name}"));
@@ -574,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_opened_has_changed_nothing() {
+    fn unopened_record_changes_nothing() {
         let place = tempfile::tempdir().unwrap();
         let (skill_set, mut plan) = skill_set(place.path());
         let further = skill_set.root.join("further/skills/added");
@@ -598,7 +598,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_damaged_and_not_needed_is_no_obstacle() {
+    fn damaged_unneeded_record_is_ignored() {
         let place = tempfile::tempdir().unwrap();
         let (skill_set, plan) = skill_set(place.path());
         leave(&skill_set, &plan, 1);
@@ -612,7 +612,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_edited_since_is_left_alone() {
+    fn later_edits_are_not_rolled_back() {
         let place = tempfile::tempdir().unwrap();
         let (skill_set, plan) = skill_set(place.path());
         leave(&skill_set, &plan, 2);
@@ -628,7 +628,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_is_put_back() {
+    fn failed_change_is_rolled_back() {
         let place = tempfile::tempdir().unwrap();
         let (skill_set, mut plan) = skill_set(place.path());
         // Nothing seems to be there, and nothing can be put there.

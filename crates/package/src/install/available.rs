@@ -46,7 +46,11 @@ impl<'a> AvailableSkills<'a> {
         Self(copies)
     }
 
-    pub(super) fn take(&mut self, name: &str, version: &Version) -> Option<AvailableVersion<'a>> {
+    pub(super) fn remove_version(
+        &mut self,
+        name: &str,
+        version: &Version,
+    ) -> Option<AvailableVersion<'a>> {
         let copies = self.0.get_mut(name)?;
         let at = copies.iter().position(|copy| copy.is(version))?;
         Some(copies.swap_remove(at))

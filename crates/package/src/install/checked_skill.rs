@@ -129,7 +129,7 @@ impl CheckedSkill {
     ) -> Result<Self, CheckError> {
         let FetchedSkill { tree, called, source, why, counted } = fetched;
         let mut summary = SkillSummary::read(&tree, &called)
-            .and_then(SkillSummary::undisguised)
+            .and_then(SkillSummary::reject_disguised)
             .map_err(|error| CheckError::SkillSummary { name: called.clone(), error })?;
         let attestation = attested(&tree, &summary, counted.as_ref(), trust)
             .map_err(|error| CheckError::Signature { name: summary.name.clone(), error })?;
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_those_of_everyone() {
+    fn locked_paths_are_portable() {
         let place = tempfile::tempdir().unwrap();
         let root = place.path().canonicalize().unwrap().join("project");
         for (path, expected) in [
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_fetched_is_found_again() {
+    fn fetched_source_round_trips() {
         let root = Path::new("/nowhere");
         let commit = "0123456789abcdef0123456789abcdef01234567";
         let text = format!("git+https://host.example/o/r?tag=v1#{commit}:skills/a");

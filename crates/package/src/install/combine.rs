@@ -17,7 +17,7 @@ pub(super) struct MergedSkill {
 }
 
 /// Merges file by file. `title` names the new version in conflict markers.
-pub(super) fn combine(
+pub(super) fn merge_skill(
     base: &Tree,
     mine: &Tree,
     new: &Tree,
@@ -29,36 +29,36 @@ pub(super) fn combine(
         trees.iter().flat_map(|tree| tree.files().map(|(path, _)| path)).collect();
     for path in paths {
         if SIGNATURE_FILES.contains(&path) {
-            combined.put(path, new.get(path).cloned())?;
+            combined.put_file(path, new.get(path).cloned())?;
             continue;
         }
-        combined.file(path, trees.map(|tree| tree.get(path)), title)?;
+        combined.merge_file(path, trees.map(|tree| tree.get(path)), title)?;
     }
     Ok(combined)
 }
 
 impl MergedSkill {
-    fn put(&mut self, path: &str, file: Option<File>) -> Result<(), TreeError> {
+    fn put_file(&mut self, path: &str, file: Option<File>) -> Result<(), TreeError> {
         file.map_or(Ok(()), |file| self.tree.add(path.to_owned(), file))
     }
 
-    fn file(
+    fn merge_file(
         &mut self,
         path: &str,
         [base, mine, new]: [Option<&File>; 3],
         title: &str,
     ) -> Result<(), TreeError> {
-        if equal(mine, base) || equal(mine, new) {
-            return self.put(path, new.cloned());
+        if same_bytes(mine, base) || same_bytes(mine, new) {
+            return self.put_file(path, new.cloned());
         }
-        if equal(new, base) {
-            return self.put(path, mine.cloned());
+        if same_bytes(new, base) {
+            return self.put_file(path, mine.cloned());
         }
         let (Some(before), Some(ours), Some(theirs)) =
             (base.map_or(Some(""), text), mine.and_then(text), new.and_then(text))
         else {
             self.kept.push(path.to_owned());
-            return self.put(path, mine.cloned());
+            return self.put_file(path, mine.cloned());
         };
         let merged = merge(before, ours, theirs, title);
         if merged.conflicts > 0 {
@@ -67,11 +67,11 @@ impl MergedSkill {
             self.merged.push(path.to_owned());
         }
         let executable = new.is_some_and(|file| file.executable);
-        self.put(path, Some(File { bytes: merged.text.into_bytes(), executable }))
+        self.put_file(path, Some(File { bytes: merged.text.into_bytes(), executable }))
     }
 }
 
-fn equal(one: Option<&File>, other: Option<&File>) -> bool {
+fn same_bytes(one: Option<&File>, other: Option<&File>) -> bool {
     one.map(|file| &file.bytes) == other.map(|file| &file.bytes)
 }
 
@@ -93,13 +93,13 @@ mod tests {
     }
 
     #[test]
-    fn every_file_finds_its_way() {
+    fn each_file_is_merged() {
         let base = tree(&[("a", "1\n2\n3\n"), ("b", "b"), ("c", "c"), ("d", "\0d"), ("e", "e")]);
         let mine =
             tree(&[("a", "0\n1\n2\n3\n"), ("b", "mine"), ("c", "c"), ("d", "\0m"), ("f", "f")]);
         let new =
             tree(&[("a", "1\n2\n3\n4\n"), ("b", "new"), ("d", "\0n"), ("e", "E"), ("g", "g")]);
-        let combined = combine(&base, &mine, &new, "2.0.0").unwrap();
+        let combined = merge_skill(&base, &mine, &new, "2.0.0").unwrap();
         let expected = tree(&[
             ("a", "0\n1\n2\n3\n4\n"),
             ("b", "<<<<<<< yours\nmine\n=======\nnew\n>>>>>>> 2.0.0\n"),

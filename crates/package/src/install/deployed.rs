@@ -13,7 +13,7 @@ use crate::{Agent, File, InstallFailure, SkillSummary, Tree, tree::SIGNATURE_FIL
 const SKILL_FILE: &str = "SKILL.md";
 
 /// Dialects whose agents can read each other's files.
-const FAMILY: [Dialect; 4] =
+const SKILL_MD_DIALECTS: [Dialect; 4] =
     [Dialect::AGENTSKILLS, Dialect::CLAUDE_CODE, Dialect::CODEX, Dialect::OPENCLAW];
 
 /// The files of a skill as installed for one agent.
@@ -42,7 +42,7 @@ pub fn deploy_for_agent(
     };
     let folder = tree.as_folder(Some(&summary.name));
     let conversion = convert(&summary.reading, Some(&folder), dialect).map_err(fail)?;
-    if is_alike(summary, &conversion, dialect) {
+    if is_lossless(summary, &conversion, dialect) {
         return renamed(tree);
     }
     let mut converted = Tree::default();
@@ -64,12 +64,13 @@ pub fn deploy_for_agent(
 /// Whether an agent can read the original file. Agents ignore unknown fields, but need a
 /// description.
 fn agent_reads(summary: &SkillSummary, agent: &Agent) -> bool {
-    if summary.dialect == agent.dialect || FAMILY.contains(&summary.dialect) {
+    if summary.dialect == agent.dialect || SKILL_MD_DIALECTS.contains(&summary.dialect) {
         return true;
     }
     // Some dialects derive a description, but the agent only sees the written one.
     let written = summary.reading.document.field("description").and_then(|node| node.text());
-    FAMILY.contains(&agent.dialect) && written.is_some_and(|text| !text.trim().is_empty())
+    SKILL_MD_DIALECTS.contains(&agent.dialect)
+        && written.is_some_and(|text| !text.trim().is_empty())
 }
 
 /// Returns the same files, with `skill.md` renamed to `SKILL.md`, since agents only look for that
@@ -96,7 +97,7 @@ fn renamed(tree: &Tree) -> Result<DeployedSkill, InstallFailure> {
 
 /// Whether the agent understands the original as well as the converted file: then it gets the
 /// original, with its signature.
-fn is_alike(summary: &SkillSummary, conversion: &Conversion, dialect: Dialect) -> bool {
+fn is_lossless(summary: &SkillSummary, conversion: &Conversion, dialect: Dialect) -> bool {
     let is_loss = |field: &FieldReport| {
         matches!(field.how, FieldOutcome::Approximated | FieldOutcome::Dropped)
     };

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_are_counted_with_their_folders() {
+    fn few_files_are_synced_one_by_one() {
         let place = tempfile::tempdir().unwrap();
         fs::create_dir_all(place.path().join("a/b")).unwrap();
         fs::write(place.path().join("a/b/x"), "x").unwrap();

@@ -81,7 +81,7 @@ pub enum InstallFailure {
         name: String,
     },
     /// The folder of an adopted skill no longer exists, and the skill cannot be fetched again.
-    #[error("`{name}` was adopted{} in {path}, which no longer exists", had_from(.from.as_deref()))]
+    #[error("`{name}` was adopted{} in {path}, which no longer exists", from_origin(.from.as_deref()))]
     Adopted {
         name: String,
         /// The folder of the skill.
@@ -96,10 +96,10 @@ pub enum InstallFailure {
     #[error("`{0}` is not installed here")]
     NotInstalled(String),
     /// Target folders exist that Savoir did not write.
-    #[error("{} not installed by savoir", exist(.0))]
+    #[error("{} not installed by savoir", exists_phrase(.0))]
     Occupied(Vec<PathBuf>),
     /// Folders were edited since Savoir wrote them.
-    #[error("{} edited after the installation", were(.0))]
+    #[error("{} edited after the installation", was_phrase(.0))]
     Edited(Vec<PathBuf>),
     /// A folder is not replaced, because its content could not be restored.
     #[error("{} is not replaced, since it could not be restored: {why}", path.display())]
@@ -128,7 +128,7 @@ pub enum InstallFailure {
         written: String,
     },
     /// New versions request capabilities that the user has not accepted.
-    #[error("{}", lines(.0))]
+    #[error("{}", capability_lines(.0))]
     MoreCapabilities(Vec<AddedCapability>),
     /// Another program changed the skill set since the plan was made.
     #[error("another program changed the skills of {} at the same time", .0.display())]
@@ -257,7 +257,7 @@ impl From<ContentError> for InstallFailure {
     }
 }
 
-fn had_from(origin: Option<&str>) -> String {
+fn from_origin(origin: Option<&str>) -> String {
     origin.map(|origin| format!(" from {origin}")).unwrap_or_default()
 }
 
@@ -266,16 +266,16 @@ fn listed(paths: &[PathBuf]) -> String {
     shown.join(", ")
 }
 
-fn exist(paths: &[PathBuf]) -> String {
+fn exists_phrase(paths: &[PathBuf]) -> String {
     let verb = if paths.len() == 1 { "exists and was" } else { "exist and were" };
     format!("{} {verb}", listed(paths))
 }
 
-fn were(paths: &[PathBuf]) -> String {
+fn was_phrase(paths: &[PathBuf]) -> String {
     format!("{} {}", listed(paths), if paths.len() == 1 { "was" } else { "were" })
 }
 
-fn lines(growth: &[AddedCapability]) -> String {
+fn capability_lines(growth: &[AddedCapability]) -> String {
     growth.iter().enumerate().fold(String::new(), |mut text, (at, growth)| {
         // Writing to a string cannot fail.
         let _ = write!(text, "{}{growth}", if at == 0 { "" } else { "\n" });

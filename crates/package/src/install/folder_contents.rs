@@ -9,7 +9,7 @@ use super::InstallFailure;
 use crate::{Tree, TreeError, tree::SIGNATURE_FILES};
 
 /// Folders that mark a repository.
-const REPOSITORIES: [&str; 3] = [".git", ".hg", ".svn"];
+const REPOSITORY_FOLDERS: [&str; 3] = [".git", ".hg", ".svn"];
 
 /// The content of a path that a skill is to be installed to.
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ impl FolderContents {
         if !metadata.is_dir() {
             return Ok(Self::Unsupported("it is not a folder".to_owned()));
         }
-        if REPOSITORIES.iter().any(|name| path.join(name).exists()) {
+        if REPOSITORY_FOLDERS.iter().any(|name| path.join(name).exists()) {
             return Ok(Self::Unsupported("it is a repository".to_owned()));
         }
         // [`Tree::read`] would replace links by the files that they lead to.

@@ -21,7 +21,7 @@ use crate::{
     limits::MAX_LOCK_BYTES,
     lock::{Lock, LockedSkill},
     manifest::Manifest,
-    registry::kept_line,
+    registry::cached_index_line,
     text_file,
 };
 
@@ -88,7 +88,7 @@ impl SkillSet {
 
     /// Returns the archive that a skill was fetched from, if the registry's answer is in the cache.
     fn archive(&self, name: &str, skill: &LockedSkill) -> Option<Archive> {
-        let line = kept_line(self.learnt.as_deref()?, name, skill)?;
+        let line = cached_index_line(self.learnt.as_deref()?, name, skill)?;
         Some(Archive { filename: line.filename, sha256: line.sha256 })
     }
 }

@@ -16,7 +16,7 @@ pub(super) struct RepositoryQuery {
 }
 
 /// Returns the answers in the order of the queries. A failed query does not affect the others.
-pub(super) async fn ask(
+pub(super) async fn look_up_heads(
     fetcher: &Fetcher,
     questions: &[RepositoryQuery],
 ) -> Vec<Result<SkillHead, String>> {
@@ -24,7 +24,8 @@ pub(super) async fn ask(
     for (at, question) in questions.iter().enumerate() {
         groups.entry(question.url.as_str()).or_default().push(at);
     }
-    let groups = stream::iter(groups.into_values().map(|group| one(fetcher, questions, group)));
+    let groups =
+        stream::iter(groups.into_values().map(|group| look_up_one(fetcher, questions, group)));
     let found: Vec<_> = groups.buffer_unordered(MAX_ASKED_AT_ONCE).collect().await;
     let mut answers: Vec<_> = found.into_iter().flatten().collect();
     answers.sort_by_key(|(at, _)| *at);
@@ -34,7 +35,7 @@ pub(super) async fn ask(
 /// Processes groups in parallel, but the items of one group one after the other, because a cached
 /// repository can only be used by one task at a time. Returns the results in the order of the
 /// items.
-pub(super) async fn grouped<K: Ord, T, R, F: Future<Output = R>>(
+pub(super) async fn run_grouped<K: Ord, T, R, F: Future<Output = R>>(
     things: impl IntoIterator<Item = (K, T)>,
     work: impl Fn(T) -> F,
 ) -> Vec<R> {
@@ -56,7 +57,7 @@ pub(super) async fn grouped<K: Ord, T, R, F: Future<Output = R>>(
     done.into_iter().map(|(_, result)| result).collect()
 }
 
-async fn one(
+async fn look_up_one(
     fetcher: &Fetcher,
     questions: &[RepositoryQuery],
     group: Vec<usize>,
@@ -82,10 +83,10 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn one_at_a_time_and_in_order() {
+    async fn requests_per_key_run_in_order() {
         let busy = RefCell::new(BTreeMap::new());
         let things = (0..40).map(|n| (n % 3, (n % 3, n)));
-        let done = grouped(things, |(key, n)| {
+        let done = run_grouped(things, |(key, n)| {
             let busy = &busy;
             async move {
                 assert_eq!(busy.borrow_mut().insert(key, n), None, "somebody is at work");

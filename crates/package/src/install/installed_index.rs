@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_struck_out_before_and_written_down_after() {
+    fn index_drops_folder_before_change_and_adds_it_after() {
         let place = tempfile::tempdir().unwrap();
         let agents = Agents::new(place.path(), |_| None);
         let data = place.path().join("data");

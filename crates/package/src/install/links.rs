@@ -34,7 +34,8 @@ pub(super) struct Link {
 
 /// Separates targets that are only links to other targets.
 pub(super) fn split(targets: Vec<Target>) -> (Vec<Target>, Vec<Link>) {
-    let leads: Vec<Option<PathBuf>> = targets.iter().map(|target| end(&target.folder)).collect();
+    let leads: Vec<Option<PathBuf>> =
+        targets.iter().map(|target| resolve_link(&target.folder)).collect();
     let is_folder = |path: &Path| {
         targets.iter().zip(&leads).any(|(target, end)| target.folder == path && end.is_none())
     };
@@ -51,7 +52,7 @@ pub(super) fn split(targets: Vec<Target>) -> (Vec<Target>, Vec<Link>) {
 }
 
 /// Returns the target of a link, even if it does not exist.
-fn end(path: &Path) -> Option<PathBuf> {
+fn resolve_link(path: &Path) -> Option<PathBuf> {
     let to = fs::read_link(path).ok()?;
     Some(real(&path.parent()?.join(to)))
 }
@@ -120,7 +121,7 @@ mod tests {
     use crate::Agent;
 
     #[test]
-    fn links_to_each_other_are_no_skill() {
+    fn symlink_cycle_is_not_a_skill() {
         let place = tempfile::tempdir().unwrap();
         let root = place.path().canonicalize().unwrap();
         let agent = Agent::by_id("codex").unwrap();

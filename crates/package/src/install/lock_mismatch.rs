@@ -23,7 +23,7 @@ pub enum LockMismatch {
     Missing {
         name: String,
         /// The requirement of `savoir.toml`.
-        wanted: SkillRequirement,
+        requirement: SkillRequirement,
     },
     /// A skill is required under a name that differs from its own.
     Name {
@@ -44,7 +44,7 @@ pub enum LockMismatch {
     Source {
         name: String,
         /// The requirement of `savoir.toml`.
-        wanted: SkillRequirement,
+        requirement: SkillRequirement,
         /// The source in the lock.
         locked: LockedSource,
     },
@@ -90,11 +90,11 @@ impl State {
     /// Returns the differences between the lock and `savoir.toml`.
     pub fn lock_mismatches(&self) -> Vec<LockMismatch> {
         let mut stale: Vec<LockMismatch> = Vec::new();
-        for (name, wanted) in &self.manifest.skills {
-            stale.extend(self.root(name, wanted));
+        for (name, requirement) in &self.manifest.skills {
+            stale.extend(self.check_requirement(name, requirement));
         }
-        stale.extend(unmet(&self.lock));
-        let needed = self.needed();
+        stale.extend(unmet_dependencies(&self.lock));
+        let needed = self.needed_skills();
         let named: BTreeSet<String> = stale.iter().filter_map(actual_name).collect();
         let unneeded = self.lock.skills.keys();
         let unneeded = unneeded
@@ -103,18 +103,22 @@ impl State {
         stale
     }
 
-    fn root(&self, name: &str, wanted: &SkillRequirement) -> Option<LockMismatch> {
-        let (name, wanted) = (name.to_owned(), wanted.clone());
+    fn check_requirement(
+        &self,
+        name: &str,
+        requirement: &SkillRequirement,
+    ) -> Option<LockMismatch> {
+        let (name, requirement) = (name.to_owned(), requirement.clone());
         let Some(locked) = self.lock.skills.get(&name) else {
-            return Some(match self.locked_name(&wanted) {
+            return Some(match self.locked_name(&requirement) {
                 Some(own) => LockMismatch::Name { key: name, name: own },
-                None => LockMismatch::Missing { name, wanted },
+                None => LockMismatch::Missing { name, requirement },
             });
         };
-        if !comes_from(&wanted, &locked.source, &self.manifest.registries) {
-            return Some(LockMismatch::Source { name, wanted, locked: locked.source.clone() });
+        if !matches_source(&requirement, &locked.source, &self.manifest.registries) {
+            return Some(LockMismatch::Source { name, requirement, locked: locked.source.clone() });
         }
-        match wanted {
+        match requirement {
             SkillRequirement::Version { range, .. } if !meets(&range, &locked.version) => {
                 Some(LockMismatch::Range { name, range, locked: locked.version.clone() })
             }
@@ -124,14 +128,14 @@ impl State {
 
     /// Returns the name of a locked skill from the required source that `savoir.toml` does not
     /// name: the skill is probably locked under its own name.
-    fn locked_name(&self, wanted: &SkillRequirement) -> Option<String> {
+    fn locked_name(&self, requirement: &SkillRequirement) -> Option<String> {
         let mut others =
             self.lock.skills.iter().filter(|(name, _)| !self.manifest.skills.contains_key(*name));
         let only = |source: &LockedSource| !matches!(source, LockedSource::Registry(_));
         let same = others.find(|(_, skill)| {
             only(&skill.source)
-                && !is_list(&skill.source)
-                && comes_from(wanted, &skill.source, &self.manifest.registries)
+                && !has_many_skills(&skill.source)
+                && matches_source(requirement, &skill.source, &self.manifest.registries)
         });
         same.map(|(name, _)| name.clone())
     }
@@ -140,10 +144,10 @@ impl State {
     pub(super) fn check_name(
         &self,
         name: &str,
-        wanted: &SkillRequirement,
+        requirement: &SkillRequirement,
     ) -> Result<(), InstallFailure> {
         if self.manifest.skills.contains_key(name)
-            || matches!(wanted, SkillRequirement::Version { .. })
+            || matches!(requirement, SkillRequirement::Version { .. })
         {
             return Ok(());
         }
@@ -151,7 +155,7 @@ impl State {
             .manifest
             .skills
             .iter()
-            .find(|(key, other)| *other == wanted && !self.lock.skills.contains_key(*key));
+            .find(|(key, other)| *other == requirement && !self.lock.skills.contains_key(*key));
         match missing {
             Some((key, _)) => {
                 Err(InstallFailure::Renamed { key: key.clone(), name: name.to_owned() })
@@ -161,7 +165,7 @@ impl State {
     }
 
     /// Returns the required skills and all their dependencies.
-    fn needed(&self) -> BTreeSet<&str> {
+    fn needed_skills(&self) -> BTreeSet<&str> {
         let mut needed = BTreeSet::new();
         let mut next: Vec<&str> = self.manifest.skills.keys().map(String::as_str).collect();
         while let Some(name) = next.pop() {
@@ -183,7 +187,7 @@ fn actual_name(stale: &LockMismatch) -> Option<String> {
 }
 
 /// Whether a source contains many skills, so that several skills have the same address.
-fn is_list(source: &LockedSource) -> bool {
+fn has_many_skills(source: &LockedSource) -> bool {
     match source {
         LockedSource::WellKnown(_) => true,
         LockedSource::Url(url) => url.matches(':').count() > 2,
@@ -191,7 +195,7 @@ fn is_list(source: &LockedSource) -> bool {
     }
 }
 
-fn unmet(lock: &Lock) -> Vec<LockMismatch> {
+fn unmet_dependencies(lock: &Lock) -> Vec<LockMismatch> {
     let versions: BTreeMap<String, Version> = lock.versions();
     let needs = lock
         .skills
@@ -217,11 +221,17 @@ fn meets(range: &VersionRange, version: &Version) -> bool {
 }
 
 /// Whether a locked source matches a requirement.
-fn comes_from(wanted: &SkillRequirement, source: &LockedSource, registries: &[Registry]) -> bool {
-    match (wanted, source) {
+fn matches_source(
+    requirement: &SkillRequirement,
+    source: &LockedSource,
+    registries: &[Registry],
+) -> bool {
+    match (requirement, source) {
         (SkillRequirement::Version { registry, namespace, .. }, LockedSource::Registry(other)) => {
             let whose = other.split_once('#').and_then(|(_, name)| name.split_once('/'));
-            let same = |one: &str| bare(other).trim_end_matches('/') == one.trim_end_matches('/');
+            let same = |one: &str| {
+                without_prefix(other).trim_end_matches('/') == one.trim_end_matches('/')
+            };
             let is_registry = registry.as_deref().is_none_or(|one| {
                 let mut known = registries.iter().filter(|known| known.name == one);
                 match known.next() {
@@ -234,10 +244,10 @@ fn comes_from(wanted: &SkillRequirement, source: &LockedSource, registries: &[Re
         }
         (SkillRequirement::Path(one), LockedSource::Path(other)) => {
             let other = other.split('#').next().unwrap_or_default();
-            Path::new(&plain(&decode(other))).starts_with(plain(one))
+            Path::new(&normalize_path(&decode(other))).starts_with(normalize_path(one))
         }
         (SkillRequirement::Path(one), LockedSource::Adopted { path: other, .. }) => {
-            plain(one) == plain(other)
+            normalize_path(one) == normalize_path(other)
         }
         (
             SkillRequirement::Git { url, path, .. },
@@ -247,8 +257,8 @@ fn comes_from(wanted: &SkillRequirement, source: &LockedSource, registries: &[Re
             SkillRequirement::Git { url, at, path },
             LockedSource::Git { url: other, commit, path: inside },
         ) => {
-            bare(url) == bare(other)
-                && is_at(at, other, commit)
+            without_prefix(url) == without_prefix(other)
+                && matches_revision(at, other, commit)
                 && path.as_ref().is_none_or(|path| inside.as_ref() == Some(path))
         }
         (SkillRequirement::Url { integrity: Some(pinned), .. }, LockedSource::Url(other))
@@ -276,12 +286,12 @@ fn digest(address: &str) -> Option<Digest> {
 }
 
 /// Returns an address without query and fragment.
-fn bare(address: &str) -> &str {
+fn without_prefix(address: &str) -> &str {
     address.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/')
 }
 
 /// Normalizes a path: `s/../a/./x/` becomes `a/x`.
-fn plain(path: &str) -> String {
+fn normalize_path(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
         match part {
@@ -295,7 +305,7 @@ fn plain(path: &str) -> String {
 }
 
 /// Whether a locked repository address matches the required revision.
-fn is_at(at: &Revision, address: &str, commit: &str) -> bool {
+fn matches_revision(at: &Revision, address: &str, commit: &str) -> bool {
     let query = address.split_once('?').map(|(_, query)| query).unwrap_or_default();
     let named = |kind: &str, name: &str| {
         query.split_once('=').is_some_and(|(key, value)| key == kind && decode(value) == name)
@@ -313,16 +323,16 @@ mod tests {
     use super::*;
     use crate::manifest::Manifest;
 
-    fn from(wanted: &str, source: &str) -> bool {
-        let manifest = format!("[skills]\nx = {wanted}\n");
+    fn from(requirement: &str, source: &str) -> bool {
+        let manifest = format!("[skills]\nx = {requirement}\n");
         let manifest = Manifest::parse("savoir.toml", &manifest).unwrap();
-        comes_from(&manifest.skills["x"], &source.parse().unwrap(), &[])
+        matches_source(&manifest.skills["x"], &source.parse().unwrap(), &[])
     }
 
     #[test]
-    fn however_it_is_written() {
+    fn equivalent_sources_match() {
         let commit = "0123456789abcdef0123456789abcdef01234567";
-        for (wanted, source) in [
+        for (requirement, source) in [
             ("{ path = \"s/x/\" }", "path+./s/x"),
             ("{ path = \"s/../s/x\" }", "path+./s/x"),
             ("{ path = \"s\" }", "path+./s/x"),
@@ -339,27 +349,30 @@ mod tests {
             ),
             ("{ url = \"https://h.example/\" }", "well-known+https://h.example#x"),
         ] {
-            assert!(from(wanted, &source.replace("COMMIT", commit)), "{wanted} {source}");
+            assert!(from(requirement, &source.replace("COMMIT", commit)), "{requirement} {source}");
         }
     }
 
     #[test]
-    fn an_address_must_be_what_it_is_held_to() {
+    fn digest_of_url_must_match() {
         let digest = Digest::of(b"the archive");
         let source = format!("url+https://h.example/a.zip#{digest}");
-        let wanted = |integrity: &str| {
+        let requirement = |integrity: &str| {
             format!("{{ url = \"https://h.example/a.zip\", integrity = \"{integrity}\" }}")
         };
-        assert!(from(&wanted(&digest.integrity()), &source));
-        assert!(from(&wanted(&digest.integrity()), &format!("{source}:inside")));
-        assert!(!from(&wanted(&Digest::of(b"another").integrity()), &source));
-        assert!(!from(&wanted(&Digest::of(b"another").integrity()), &format!("{source}:inside")));
+        assert!(from(&requirement(&digest.integrity()), &source));
+        assert!(from(&requirement(&digest.integrity()), &format!("{source}:inside")));
+        assert!(!from(&requirement(&Digest::of(b"another").integrity()), &source));
+        assert!(!from(
+            &requirement(&Digest::of(b"another").integrity()),
+            &format!("{source}:inside")
+        ));
     }
 
     #[test]
-    fn from_elsewhere() {
+    fn other_source_is_a_mismatch() {
         let commit = "0123456789abcdef0123456789abcdef01234567";
-        for (wanted, source) in [
+        for (requirement, source) in [
             ("{ path = \"s\" }", "path+./sx"),
             ("{ path = \"../s\" }", "path+./s"),
             ("{ git = \"https://h.example/o/r\" }", "git+https://h.example/o/r?tag=v1#COMMIT"),
@@ -378,7 +391,10 @@ mod tests {
             ("{ git = \"https://h.example/o/other\" }", "git+https://h.example/o/r#COMMIT"),
             ("{ url = \"https://h.example/a.zip\" }", "path+./a.zip"),
         ] {
-            assert!(!from(wanted, &source.replace("COMMIT", commit)), "{wanted} {source}");
+            assert!(
+                !from(requirement, &source.replace("COMMIT", commit)),
+                "{requirement} {source}"
+            );
         }
     }
 }

@@ -10,7 +10,7 @@ use super::{
     CheckedSkill, DeployedSkill, FetchReason, InstallFailure, InstallOptions, InstallPlan,
     OccupiedFolders, PlannedChange, ProjectFiles, SkillSet, State, Target, UserEdits,
     available::{AvailableSkills, folder},
-    combine::combine,
+    combine::merge_skill,
     folder_contents::{FolderContents, is_signed, same, same_signatures},
     folder_state::{FolderState, InstalledBase, LastInstalled, SkillChange, base, put},
     gaia,
@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// The agent id of the folder that several agents share.
-const SHARED: &str = "universal";
+const SHARED_AGENT_ID: &str = "universal";
 
 impl SkillSet {
     /// Plans to install or update skills. `savoir.toml` and the dependencies of the skills decide
@@ -50,7 +50,7 @@ impl SkillSet {
         let text = self.with_skills(&state, &asked)?;
         let further: Vec<String> = how.agents.iter().map(|agent| agent.id.to_owned()).collect();
         let text = if how.agents_are_kept && !asked.is_empty() {
-            self.with_agents(&state, text, &further)?
+            self.lock_with_agents(&state, text, &further)?
         } else {
             text
         };
@@ -60,7 +60,7 @@ impl SkillSet {
         }
         let mut planner = Planner::new(self, how.occupied, how.edits);
         planner.watched = ready.iter().map(|ready| ready.summary.name.clone()).collect();
-        let lock = planner.choose(&state, text.as_deref(), ready, agents)?;
+        let lock = planner.resolve_skills(&state, text.as_deref(), ready, agents)?;
         planner.finish(state, text, &lock)
     }
 
@@ -82,7 +82,7 @@ impl SkillSet {
             text = self.remove_from_manifest(&state, text, name, names, &mut planner)?;
         }
         let agents = agents_by_skill(&state.lock);
-        let lock = planner.choose(&state, text.as_deref(), &[], agents)?;
+        let lock = planner.resolve_skills(&state, text.as_deref(), &[], agents)?;
         planner.finish(state, text, &lock)
     }
 
@@ -99,7 +99,7 @@ impl SkillSet {
         if !by.is_empty() {
             planner.changes.push(PlannedChange::StillNeeded { name: name.to_owned(), by });
         }
-        self.without_skill(state, text, name).map(Some)
+        self.manifest_without_skill(state, text, name).map(Some)
     }
 
     /// Returns `savoir.toml` with these skills; unchanged if it already has the same requirements.
@@ -127,13 +127,14 @@ impl SkillSet {
     /// Returns `savoir.toml` with the agents of the first install, so that the next install uses
     /// the same agents. The shared folder is not written down, because it is the default if no
     /// agent is found.
-    fn with_agents(
+    fn lock_with_agents(
         &self,
         state: &State,
         text: Option<String>,
         ids: &[String],
     ) -> Result<Option<String>, InstallFailure> {
-        let is_chosen = state.manifest.agents.used.is_empty() && ids.iter().any(|id| id != SHARED);
+        let is_chosen =
+            state.manifest.agents.used.is_empty() && ids.iter().any(|id| id != SHARED_AGENT_ID);
         let text = match text {
             Some(text) if is_chosen => text,
             text => return Ok(text),
@@ -142,7 +143,7 @@ impl SkillSet {
         Ok(Some(manifest::set_agents(&file, &text, ids)?))
     }
 
-    fn without_skill(
+    fn manifest_without_skill(
         &self,
         state: &State,
         text: Option<String>,
@@ -244,7 +245,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Resolves the versions and returns the new lock.
-    pub(super) fn choose(
+    pub(super) fn resolve_skills(
         &mut self,
         state: &State,
         manifest: Option<&str>,
@@ -265,7 +266,7 @@ impl<'a> Planner<'a> {
         let (mut lock, mut taken) = (Lock::default(), Vec::new());
         lock.order = resolution.order;
         for (name, chosen) in resolution.chosen {
-            let Some(copy) = at_hand.take(&name, &chosen.version) else { continue };
+            let Some(copy) = at_hand.remove_version(&name, &chosen.version) else { continue };
             let mut skill = copy.locked;
             skill.agents = agents.remove(&name).unwrap_or_default().into_iter().collect();
             if skill.agents.is_empty() {
@@ -277,7 +278,7 @@ impl<'a> Planner<'a> {
             lock.skills.insert(name, skill);
         }
         self.store_skills(taken)?;
-        lock.keep_unknown(&state.lock);
+        lock.copy_unknown_fields(&state.lock);
         Ok(lock)
     }
 
@@ -451,12 +452,12 @@ impl<'a> Planner<'a> {
             let before = was.iter().find(|known| known.folder == target.folder);
             let base = old.zip(before).map(|(old, before)| base(old, old_kept.as_deref(), before));
             let put = new.map(|new| put(name, new, new_kept.as_deref(), target));
-            let bases = (base.transpose()?, self.last(skill_change, target)?);
+            let bases = (base.transpose()?, self.last_installed(skill_change, target)?);
             folder_states.push(FolderState::look(skill_change, target, bases, put.transpose()?)?);
         }
         for target in was.iter().filter(|was| is.iter().all(|is| is.folder != was.folder)) {
             let base = old.map(|old| base(old, old_kept.as_deref(), target)).transpose()?;
-            let bases = (base, self.last(skill_change, target)?);
+            let bases = (base, self.last_installed(skill_change, target)?);
             folder_states.push(FolderState::look(skill_change, target, bases, None)?);
         }
         Ok(folder_states)
@@ -464,7 +465,7 @@ impl<'a> Planner<'a> {
 
     /// Returns the content that Savoir last put into a folder, if it differs from the old lock
     /// entry.
-    fn last(
+    fn last_installed(
         &self,
         skill_change: SkillChange<'_>,
         target: &Target,
@@ -500,7 +501,9 @@ impl<'a> Planner<'a> {
     /// Plans the change of one folder.
     fn plan_folder(&mut self, mut folder_state: FolderState<'_>) -> Result<(), InstallFailure> {
         let seen = std::mem::replace(&mut folder_state.seen, FolderContents::Absent);
-        let Some(put) = folder_state.put.take() else { return self.clear(&folder_state, seen) };
+        let Some(put) = folder_state.put.take() else {
+            return self.plan_removal(&folder_state, seen);
+        };
         let (name, folder) = (folder_state.skill_change.name, folder_state.target.folder.as_path());
         match (&seen, &folder_state.base) {
             (_, base) if seen.is_empty_or_absent() => {
@@ -510,7 +513,7 @@ impl<'a> Planner<'a> {
             }
             (FolderContents::Tree(there), base) if same(there, &put.tree) => {
                 let resigned = folder_state.is_resigned() || base.is_none();
-                self.confirm(&folder_state);
+                self.record_confirmed(&folder_state);
                 let is_discarded = !resigned && self.edits == UserEdits::Discard;
                 if same_signatures(there, &put.tree) || !resigned && !is_discarded {
                     return Ok(());
@@ -558,7 +561,7 @@ impl<'a> Planner<'a> {
 
     /// Records a folder that another program, such as `git pull`, already changed to match the
     /// lock.
-    fn confirm(&mut self, folder_state: &FolderState<'_>) {
+    fn record_confirmed(&mut self, folder_state: &FolderState<'_>) {
         let folder = &folder_state.target.folder;
         let known = self.filled.get(folder).zip(folder_state.skill_change.new);
         if known.is_some_and(|(put, new)| put.integrity != new.integrity) {
@@ -574,7 +577,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Plans to remove the skill from a folder.
-    fn clear(
+    fn plan_removal(
         &mut self,
         folder_state: &FolderState<'_>,
         seen: FolderContents,
@@ -653,7 +656,7 @@ impl<'a> Planner<'a> {
             });
         };
         self.report_late_update(folder_state);
-        let combined = combine(base, mine, &put.tree, &new.version.to_string())?;
+        let combined = merge_skill(base, mine, &put.tree, &new.version.to_string())?;
         let here = || folder.to_owned();
         for file in combined.merged {
             self.changes.push(PlannedChange::Merged { folder: here(), file });

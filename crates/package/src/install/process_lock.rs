@@ -67,7 +67,7 @@ mod tests {
     use crate::{Agents, manifest::Scope};
 
     #[test]
-    fn whoever_waits_is_told() {
+    fn waiting_for_lock_is_reported() {
         let place = tempfile::tempdir().unwrap();
         let agents = Agents::new(place.path(), |_| None);
         let skill_set =

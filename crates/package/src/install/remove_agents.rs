@@ -28,7 +28,7 @@ impl SkillSet {
                 text = self.remove_from_manifest(&state, text, name, names, &mut planner)?;
             }
         }
-        let lock = planner.choose(&state, text.as_deref(), &[], kept)?;
+        let lock = planner.resolve_skills(&state, text.as_deref(), &[], kept)?;
         planner.finish(state, text, &lock)
     }
 }

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn there_and_back_again() {
+    fn swap_and_restore() {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("skills/x");
         let names = || fs::read_dir(folder.path().join("skills")).unwrap().count();
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn caches_move_over() {
+    fn untracked_caches_are_kept() {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("x");
         replace(&place, &tree("a")).unwrap();
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_could_miss_stays() {
+    fn untracked_user_files_are_kept() {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("x.y");
         let fill = || {
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_is_swept() {
+    fn leftover_staging_folders_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join(".savoir-shelf-dead")).unwrap();
         fs::create_dir(folder.path().join("x")).unwrap();

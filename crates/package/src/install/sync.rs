@@ -40,7 +40,7 @@ impl SkillSet {
             }
             let tree = match self.installed(name, locked)? {
                 Some(tree) => tree,
-                None => fetched(name, locked, fetch)?,
+                None => fetch_locked(name, locked, fetch)?,
             };
             let kept = StoredSkill::new(name, tree)?;
             check_name(name, &kept)?;
@@ -90,7 +90,7 @@ fn check_name(name: &str, kept: &StoredSkill) -> Result<(), InstallFailure> {
     Err(InstallFailure::OtherName { locked: name.to_owned(), written: kept.summary.name.clone() })
 }
 
-fn fetched(
+fn fetch_locked(
     name: &str,
     locked: &LockedSkill,
     fetch: &mut Fetch<'_>,

@@ -66,7 +66,7 @@ pub async fn check_sources(
             continue;
         }
         let subject = InstalledSkill { name, locked, root };
-        match subject.ask(state.manifest.skills.get(name)) {
+        match subject.look_up_heads(state.manifest.skills.get(name)) {
             UpdateQuery::Answered(answer) => drop(answers.insert(name.clone(), answer)),
             UpdateQuery::Repository(question) => {
                 subjects.push(subject);
@@ -78,8 +78,9 @@ pub async fn check_sources(
             }
         }
     }
-    let in_repositories = in_repositories(fetcher, subjects, &questions);
-    let lists = lists.into_values().map(|(source, subjects)| listed(fetcher, source, subjects));
+    let in_repositories = check_repositories(fetcher, subjects, &questions);
+    let lists =
+        lists.into_values().map(|(source, subjects)| check_listed(fetcher, source, subjects));
     let in_lists = stream::iter(lists).buffer_unordered(MAX_ASKED_AT_ONCE).collect::<Vec<_>>();
     let (in_repositories, in_lists) = future::join(in_repositories, in_lists).await;
     answers.extend(in_repositories);
@@ -115,7 +116,7 @@ enum HeadJudgement {
 type NamedAvailability = (String, Availability);
 
 impl InstalledSkill<'_> {
-    fn ask(&self, wanted: Option<&SkillRequirement>) -> UpdateQuery {
+    fn look_up_heads(&self, wanted: Option<&SkillRequirement>) -> UpdateQuery {
         let unknown = |why: String| UpdateQuery::Answered(Availability::Unknown(why));
         match (wanted, &self.locked.source) {
             (Some(SkillRequirement::Version { .. }), _) => unknown(
@@ -135,7 +136,7 @@ impl InstalledSkill<'_> {
             (None, LockedSource::Adopted { .. }) => {
                 unknown("it was adopted, and `savoir.toml` no longer names it".to_owned())
             }
-            (Some(wanted), locked) => match latest::source(self.root, wanted, Some(locked)) {
+            (Some(wanted), locked) => match latest::source_of(self.root, wanted, Some(locked)) {
                 Ok(source) => self.ask_source(source),
                 Err(error) => unknown(error.to_string()),
             },
@@ -194,30 +195,30 @@ impl InstalledSkill<'_> {
     fn compare(&self, tree: Result<Tree, SourceError>, place: PinnedSource) -> NamedAvailability {
         let tree = match tree {
             Ok(tree) => tree,
-            Err(error) => return self.answer(Availability::Unknown(error.to_string())),
+            Err(error) => return self.availability(Availability::Unknown(error.to_string())),
         };
         if tree.integrity() == self.locked.integrity {
-            return self.answer(Availability::Current);
+            return self.availability(Availability::Current);
         }
         let summary = SkillSummary::read(&tree, self.name).ok();
         let summary = summary.filter(|summary| !summary.written_version().is_empty());
         let version = summary.map(|summary| summary.version);
-        self.answer(Availability::Newer { version, place })
+        self.availability(Availability::Newer { version, place })
     }
 
-    fn answer(&self, answer: Availability) -> NamedAvailability {
+    fn availability(&self, answer: Availability) -> NamedAvailability {
         (self.name.to_owned(), answer)
     }
 }
 
 /// Checks skills from repositories: each repository is asked once, and all changed skills of one
 /// repository are fetched together.
-async fn in_repositories(
+async fn check_repositories(
     fetcher: &Fetcher,
     subjects: Vec<InstalledSkill<'_>>,
     questions: &[RepositoryQuery],
 ) -> Vec<NamedAvailability> {
-    let heads = git_heads::ask(fetcher, questions).await;
+    let heads = git_heads::look_up_heads(fetcher, questions).await;
     let mut answers = Vec::new();
     let mut changed: BTreeMap<String, Vec<(InstalledSkill<'_>, PinnedGitSource)>> = BTreeMap::new();
     for (subject, head) in subjects.into_iter().zip(heads) {
@@ -225,16 +226,16 @@ async fn in_repositories(
             HeadJudgement::CompareFiles(place) => {
                 changed.entry(place.url.to_string()).or_default().push((subject, place));
             }
-            HeadJudgement::Done(answer) => answers.push(subject.answer(answer)),
+            HeadJudgement::Done(answer) => answers.push(subject.availability(answer)),
         }
     }
-    let changed = changed.into_values().map(|changed| in_repository(fetcher, changed));
+    let changed = changed.into_values().map(|changed| check_repository(fetcher, changed));
     let changed = stream::iter(changed).buffer_unordered(MAX_ASKED_AT_ONCE);
     answers.extend(changed.collect::<Vec<_>>().await.into_iter().flatten());
     answers
 }
 
-async fn in_repository(
+async fn check_repository(
     fetcher: &Fetcher,
     changed: Vec<(InstalledSkill<'_>, PinnedGitSource)>,
 ) -> Vec<NamedAvailability> {
@@ -251,34 +252,37 @@ async fn in_repository(
         }
         Err(error) => {
             let why = error.to_string();
-            answers.map(|(subject, _)| subject.answer(Availability::Unknown(why.clone()))).collect()
+            answers
+                .map(|(subject, _)| subject.availability(Availability::Unknown(why.clone())))
+                .collect()
         }
     }
 }
 
 /// Checks skills from a source that lists its skills, with one request for all of them.
-async fn listed(
+async fn check_listed(
     fetcher: &Fetcher,
     source: Source,
     subjects: Vec<InstalledSkill<'_>>,
 ) -> Vec<NamedAvailability> {
-    let offers = match latest::offers(fetcher, &source).await {
+    let offers = match latest::list_offers(fetcher, &source).await {
         Ok(offers) => offers,
         Err(error) => {
             let why = error.to_string();
-            let unknown =
-                |subject: &InstalledSkill<'_>| subject.answer(Availability::Unknown(why.clone()));
+            let unknown = |subject: &InstalledSkill<'_>| {
+                subject.availability(Availability::Unknown(why.clone()))
+            };
             return subjects.iter().map(unknown).collect();
         }
     };
     let mut answers = Vec::new();
     for subject in &subjects {
-        let answer = match latest::pick(subject.name, &source, offers.clone()) {
-            Err(error) => subject.answer(Availability::Unknown(error.to_string())),
+        let answer = match latest::pick_offer(subject.name, &source, offers.clone()) {
+            Err(error) => subject.availability(Availability::Unknown(error.to_string())),
             Ok(offer)
                 if is_exact(&offer.place) && subject.place().as_ref() == Some(&offer.place) =>
             {
-                subject.answer(Availability::Current)
+                subject.availability(Availability::Current)
             }
             Ok(offer) => subject.compare(fetcher.fetch(&offer).await, offer.place),
         };

@@ -148,8 +148,9 @@ impl SkillSet {
         trust: &TrustStore,
     ) -> Result<Vec<VerifyProblem>, InstallFailure> {
         let targets = self.targets(name, &locked.agents)?;
-        let mut check = Check { name, locked, trust, signers: Vec::new(), problems: Vec::new() };
-        let kept = check.kept(reference_tree(&self.store(), locked, &targets)?);
+        let mut check =
+            SkillVerifier { name, locked, trust, signers: Vec::new(), problems: Vec::new() };
+        let kept = check.stored_files(reference_tree(&self.store(), locked, &targets)?);
         for target in &targets {
             check.folder(target, kept.as_ref())?;
         }
@@ -181,16 +182,16 @@ fn reference_tree(
 }
 
 /// Converts a list whose order does not matter to sorted strings.
-fn words<T: ToString>(list: &[T]) -> Vec<String> {
+fn to_texts<T: ToString>(list: &[T]) -> Vec<String> {
     let words: BTreeSet<String> = list.iter().map(ToString::to_string).collect();
     words.into_iter().collect()
 }
 
-fn listed(words: &[String]) -> String {
+fn quoted_list(words: &[String]) -> String {
     if words.is_empty() { "nothing".to_owned() } else { words.join(", ") }
 }
 
-struct Check<'a> {
+struct SkillVerifier<'a> {
     name: &'a str,
     locked: &'a LockedSkill,
     trust: &'a TrustStore,
@@ -199,32 +200,32 @@ struct Check<'a> {
     problems: Vec<VerifyProblem>,
 }
 
-impl Check<'_> {
-    fn tell(&mut self, folder: Option<&Target>, fault: VerifyFault) {
+impl SkillVerifier<'_> {
+    fn report(&mut self, folder: Option<&Target>, fault: VerifyFault) {
         let folder = folder.map(|target| target.folder.clone());
         self.problems.push(VerifyProblem { skill: self.name.to_owned(), folder, fault });
     }
 
     /// Checks the files that the lock pins, and reads their summary.
-    fn kept(&mut self, reference: Option<Tree>) -> Option<(Tree, SkillSummary)> {
+    fn stored_files(&mut self, reference: Option<Tree>) -> Option<(Tree, SkillSummary)> {
         let Some(tree) = reference else {
-            self.tell(None, VerifyFault::NotKept);
+            self.report(None, VerifyFault::NotKept);
             return None;
         };
         let summary = match SkillSummary::read(&tree, self.name) {
             Ok(summary) => summary,
             Err(error) => {
-                self.tell(None, VerifyFault::Unusable(error.to_string()));
+                self.report(None, VerifyFault::Unusable(error.to_string()));
                 return None;
             }
         };
         match trust::verify(&tree, summary.signed_name(), summary.written_version(), self.trust) {
-            Err(error) => self.tell(None, VerifyFault::Signature(error.to_string())),
+            Err(error) => self.report(None, VerifyFault::Signature(error.to_string())),
             Ok(attestation) => {
                 let now = trust::tier(summary.dialect, summary.claimed, attestation.tier);
                 self.signers.extend(attestation.signatures);
                 if now < self.locked.tier {
-                    self.tell(None, VerifyFault::Tier { locked: self.locked.tier, now });
+                    self.report(None, VerifyFault::Tier { locked: self.locked.tier, now });
                 }
             }
         }
@@ -242,14 +243,14 @@ impl Check<'_> {
         let fields: [(&'static str, Vec<String>, Vec<String>); 5] = [
             ("version", vec![locked.version.to_string()], vec![version.to_string()]),
             ("claimed", tier(locked.claimed), tier(summary.claimed)),
-            ("permissions", words(&locked.permissions), words(&summary.permissions)),
-            ("tools", words(&locked.tools), words(&summary.tools)),
-            ("dependencies", words(&locked.dependencies), words(&summary.needs)),
+            ("permissions", to_texts(&locked.permissions), to_texts(&summary.permissions)),
+            ("tools", to_texts(&locked.tools), to_texts(&summary.tools)),
+            ("dependencies", to_texts(&locked.dependencies), to_texts(&summary.needs)),
         ];
         for (field, locked, kept) in fields {
             if locked != kept {
-                let (locked, kept) = (listed(&locked), listed(&kept));
-                self.tell(None, VerifyFault::Lock { field, locked, kept });
+                let (locked, kept) = (quoted_list(&locked), quoted_list(&kept));
+                self.report(None, VerifyFault::Lock { field, locked, kept });
             }
         }
     }
@@ -273,8 +274,8 @@ impl Check<'_> {
                 (None, None) => return,
             };
         if !kept.contains(locked) {
-            let (locked, kept) = (locked.clone(), listed(&kept));
-            self.tell(None, VerifyFault::Lock { field, locked, kept });
+            let (locked, kept) = (locked.clone(), quoted_list(&kept));
+            self.report(None, VerifyFault::Lock { field, locked, kept });
         }
     }
 
@@ -286,24 +287,24 @@ impl Check<'_> {
         let there = match FolderContents::at(&target.folder)? {
             FolderContents::Tree(tree) => tree,
             FolderContents::Absent => {
-                self.tell(Some(target), VerifyFault::Missing);
+                self.report(Some(target), VerifyFault::Missing);
                 return Ok(());
             }
             FolderContents::Link(to) => {
-                self.tell(
+                self.report(
                     Some(target),
                     VerifyFault::Strange(format!("it is a link to {}", to.display())),
                 );
                 return Ok(());
             }
             FolderContents::Unsupported(why) => {
-                self.tell(Some(target), VerifyFault::Strange(why));
+                self.report(Some(target), VerifyFault::Strange(why));
                 return Ok(());
             }
         };
         let Some((tree, summary)) = kept else {
             if there.integrity() != self.locked.integrity {
-                self.tell(Some(target), VerifyFault::Changed(String::new()));
+                self.report(Some(target), VerifyFault::Changed(String::new()));
             }
             return Ok(());
         };
@@ -327,19 +328,19 @@ impl Check<'_> {
                 (Some(_), None) => VerifyFault::Gone(path.clone()),
                 (None, _) => VerifyFault::Additional(path.clone()),
             };
-            self.tell(Some(target), fault);
+            self.report(Some(target), fault);
         }
     }
 
     /// Verifies the signature in a folder that differs from the stored signature.
     fn signature(&mut self, target: &Target, summary: &SkillSummary, there: &Tree) {
         match trust::verify(there, summary.signed_name(), summary.written_version(), self.trust) {
-            Err(error) => self.tell(Some(target), VerifyFault::Signature(error.to_string())),
+            Err(error) => self.report(Some(target), VerifyFault::Signature(error.to_string())),
             Ok(attestation) => {
                 let now = trust::tier(summary.dialect, summary.claimed, attestation.tier);
                 self.signers.extend(attestation.signatures);
                 if now < self.locked.tier {
-                    self.tell(Some(target), VerifyFault::Tier { locked: self.locked.tier, now });
+                    self.report(Some(target), VerifyFault::Tier { locked: self.locked.tier, now });
                 }
             }
         }

@@ -20,9 +20,9 @@ use crate::{
 pub(super) fn manifest_of(lock: &Lock, root: &Path) -> Manifest {
     let mut manifest = Manifest::default();
     let skills = roots(lock).into_iter().filter_map(|name| lock.skills.get_key_value(name));
-    manifest
-        .skills
-        .extend(skills.map(|(name, skill)| (name.clone(), as_locked(name, skill, root))));
+    manifest.skills.extend(
+        skills.map(|(name, skill)| (name.clone(), requirement_of_locked(name, skill, root))),
+    );
     manifest
 }
 
@@ -31,7 +31,7 @@ pub(super) fn manifest_of(lock: &Lock, root: &Path) -> Manifest {
 fn roots(lock: &Lock) -> BTreeSet<&str> {
     let by_others = lock.skills.iter().flat_map(|(name, skill)| {
         let is_other = move |need: &&str| need != name;
-        needs(skill).filter(is_other)
+        dependency_names(skill).filter(is_other)
     });
     let needed: BTreeSet<&str> = by_others.collect();
     let chosen = lock.skills.iter().filter(|(name, skill)| {
@@ -40,38 +40,38 @@ fn roots(lock: &Lock) -> BTreeSet<&str> {
     let mut roots: BTreeSet<&str> = chosen.map(|(name, _)| name.as_str()).collect();
     let mut reached = BTreeSet::new();
     for name in &roots {
-        reach(lock, name, &mut reached);
+        add_reachable(lock, name, &mut reached);
     }
     for name in lock.skills.keys() {
         if !reached.contains(name.as_str()) {
             roots.insert(name);
-            reach(lock, name, &mut reached);
+            add_reachable(lock, name, &mut reached);
         }
     }
     roots
 }
 
-fn needs(skill: &LockedSkill) -> impl Iterator<Item = &str> {
+fn dependency_names(skill: &LockedSkill) -> impl Iterator<Item = &str> {
     skill.dependencies.iter().map(|need| folder(&need.name))
 }
 
 /// Adds a skill and all its dependencies to `reached`.
-fn reach<'a>(lock: &'a Lock, name: &'a str, reached: &mut BTreeSet<&'a str>) {
+fn add_reachable<'a>(lock: &'a Lock, name: &'a str, reached: &mut BTreeSet<&'a str>) {
     let mut next = vec![name];
     while let Some(name) = next.pop() {
         if reached.insert(name)
             && let Some(skill) = lock.skills.get(name)
         {
-            next.extend(needs(skill));
+            next.extend(dependency_names(skill));
         }
     }
 }
 
-fn as_locked(name: &str, skill: &LockedSkill, root: &Path) -> SkillRequirement {
+fn requirement_of_locked(name: &str, skill: &LockedSkill, root: &Path) -> SkillRequirement {
     match &skill.source {
         // No registry is named here: the registry in the lock applies to this skill only.
         LockedSource::Registry(_) => SkillRequirement::Version {
-            range: no_older_pre_release(&skill.version),
+            range: range_that_allows(&skill.version),
             registry: None,
             namespace: skill.source.published(name).and_then(|(_, whole)| {
                 whole.split_once('/').map(|(namespace, _)| namespace.to_owned())
@@ -88,7 +88,7 @@ fn as_locked(name: &str, skill: &LockedSkill, root: &Path) -> SkillRequirement {
 
 /// Returns the range of all versions. If a pre-release is locked, returns that version and later
 /// ones, because a pre-release is only chosen if a range names one.
-fn no_older_pre_release(version: &Version) -> VersionRange {
+fn range_that_allows(version: &Version) -> VersionRange {
     let named = (!version.pre.is_empty()).then(|| VersionRange::parse(&format!(">={version}")));
     named.and_then(Result::ok).unwrap_or_else(VersionRange::any)
 }
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_locked_is_asked_for() {
+    fn derived_manifest_requires_every_locked_skill() {
         let community = |needs: &str| format!("tier = \"community\"\ndependencies = [{needs}]");
         let url = "registry+https://x.example";
         let all = [

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Drift, Gh, LedgerEntry, Npx, Origin};
+use super::{Drift, GhOrigin, LedgerEntry, NpxOrigin, Origin};
 use crate::tree::{Tree, TreeError};
 
 /// The data that a lock needs to adopt a skill in place. Nothing is moved or written.
@@ -78,7 +78,7 @@ impl LedgerEntry {
     }
 }
 
-fn npx_source(origin: &Npx) -> Source {
+fn npx_source(origin: &NpxOrigin) -> Source {
     let address = || origin.url.clone().unwrap_or_else(|| origin.source.clone());
     let on = |host: &str| match &origin.url {
         Some(url) => url.clone(),
@@ -101,7 +101,7 @@ fn npx_source(origin: &Npx) -> Source {
     }
 }
 
-fn gh_source(origin: &Gh) -> Source {
+fn gh_source(origin: &GhOrigin) -> Source {
     let whole = origin.repo.contains("://");
     let url =
         if whole { origin.repo.clone() } else { format!("https://github.com/{}", origin.repo) };

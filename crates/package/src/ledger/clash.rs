@@ -37,7 +37,7 @@ impl NameClash<'_> {
         let mut first: Option<Vec<Item>> = None;
         for entry in &self.entries {
             let mut items = files::read(entry.path())?;
-            items.retain(|item| !item.is_left_behind());
+            items.retain(|item| !item.is_ignored_name());
             match &first {
                 None => first = Some(items),
                 Some(first) if *first != items => return Ok(false),
@@ -51,14 +51,14 @@ impl NameClash<'_> {
 /// Every clash among skills that are sorted by name.
 pub(super) fn find(entries: &[LedgerEntry]) -> Vec<NameClash<'_>> {
     let groups = entries.chunk_by(|a, b| a.name() == b.name());
-    groups.filter(|group| group.len() > 1).flat_map(among).collect()
+    groups.filter(|group| group.len() > 1).flat_map(clashes_in_group).collect()
 }
 
 /// The clashes among skills of one name.
-fn among(group: &[LedgerEntry]) -> Vec<NameClash<'_>> {
+fn clashes_in_group(group: &[LedgerEntry]) -> Vec<NameClash<'_>> {
     let mut clashes: Vec<NameClash<'_>> = Vec::new();
     for (reader, agent) in Agent::ALL.iter().enumerate() {
-        let entries = seen_by(reader, group);
+        let entries = entries_seen_by(reader, group);
         if entries.len() < 2 {
             continue;
         }
@@ -85,7 +85,7 @@ fn among(group: &[LedgerEntry]) -> Vec<NameClash<'_>> {
 }
 
 /// What one agent sees, by its precedence.
-fn seen_by(reader: usize, group: &[LedgerEntry]) -> Vec<&LedgerEntry> {
+fn entries_seen_by(reader: usize, group: &[LedgerEntry]) -> Vec<&LedgerEntry> {
     let rank = |entry: &&LedgerEntry| {
         let readers = entry.places().iter().flat_map(|place| &place.folder.readers);
         readers.filter(|(known, _)| *known == reader).map(|(_, rank)| *rank).min()

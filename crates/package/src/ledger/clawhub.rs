@@ -8,10 +8,10 @@ use serde::Deserialize;
 
 use super::{
     Origin, Warning,
-    book::{self, LedgerFormat},
     files::{Item, Kind},
     order,
-    origin::ClawHub,
+    origin::ClawHubOrigin,
+    tool_ledger::{self, LedgerFormat},
 };
 
 /// The tool's folders; the second one is from before it was renamed.
@@ -93,12 +93,12 @@ impl LedgerFormat for Lock {
         let slug = key.rsplit('/').next().unwrap_or(&key).to_owned();
         let named = key.strip_prefix('@').and_then(|key| key.split_once('/'));
         let owner = record.owner_handle.or_else(|| named.map(|(owner, _)| owner.to_owned()));
-        let origin = ClawHub {
+        let origin = ClawHubOrigin {
             slug: slug.clone(),
             owner,
             version: record.version,
             pinned: record.pinned.unwrap_or_default(),
-            ..ClawHub::default()
+            ..ClawHubOrigin::default()
         };
         // A skill of another catalogue has a longer key, and its folder is named by its slug.
         let folder = if named.is_some() { key } else { slug };
@@ -118,16 +118,16 @@ struct OriginFile {
 }
 
 /// Reads the origin file that the tool wrote into a skill's folder, if there is one.
-pub(super) fn read_origin(folder: &Path) -> Option<Result<ClawHub, Warning>> {
+pub(super) fn read_origin(folder: &Path) -> Option<Result<ClawHubOrigin, Warning>> {
     FOLDERS.iter().find_map(|name| {
         let path = folder.join(name).join("origin.json");
-        let bytes = match book::read_file(&path) {
+        let bytes = match tool_ledger::read_file(&path) {
             Ok(bytes) => bytes,
-            Err(error) if book::is_absent(&error) => return None,
+            Err(error) if tool_ledger::is_absent(&error) => return None,
             Err(error) => return Some(Err(Warning::new(&path, error))),
         };
         Some(match serde_json::from_slice::<OriginFile>(&bytes) {
-            Ok(file) if file.version == 1 => Ok(ClawHub {
+            Ok(file) if file.version == 1 => Ok(ClawHubOrigin {
                 slug: file.slug,
                 owner: file.owner_handle,
                 version: file.installed_version,
@@ -154,7 +154,7 @@ pub(super) fn is_fingerprint_of(fingerprint: &str, items: &[Item]) -> bool {
     let hidden = |item: &&Item| item.path.split('/').any(|part| part.starts_with('.'));
     let files = items.iter().filter(|item| item.kind != Kind::Link && !hidden(item));
     let files: Vec<&Item> = files.collect();
-    let clean = files.iter().copied().filter(|item| !item.is_left_behind()).collect();
+    let clean = files.iter().copied().filter(|item| !item.is_ignored_name()).collect();
     let texts = files.iter().copied().filter(|item| is_text(item)).collect();
     [clean, files, texts].iter().any(|files: &Vec<&Item>| self::fingerprint(files) == fingerprint)
 }

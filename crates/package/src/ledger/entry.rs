@@ -12,12 +12,11 @@ use savoir_skill::{Document, Source as Text, SourceError, limits::MAX_FILE_BYTES
 use thiserror::Error;
 
 use super::{
-    ClawHub, Npx, Origin, Warning,
-    book::is_absent,
-    clawhub,
+    ClawHubOrigin, NpxOrigin, Origin, Warning, clawhub,
     files::{self, Item},
     gh, npx, order,
     search::Folder,
+    tool_ledger::is_absent,
 };
 use crate::{
     agents::{Agent, Scope},
@@ -142,7 +141,12 @@ impl LedgerEntry {
         Self { name: name.unwrap_or_default(), path, places: Vec::new(), recorded: None }
     }
 
-    pub(super) fn linked(name: String, path: PathBuf, link: PathBuf, folder: Arc<Folder>) -> Self {
+    pub(super) fn new_linked(
+        name: String,
+        path: PathBuf,
+        link: PathBuf,
+        folder: Arc<Folder>,
+    ) -> Self {
         Self {
             name,
             path,
@@ -155,7 +159,7 @@ impl LedgerEntry {
         self.recorded = origin;
     }
 
-    pub(super) fn link(&mut self, link: PathBuf, folder: Arc<Folder>) {
+    pub(super) fn add_link(&mut self, link: PathBuf, folder: Arc<Folder>) {
         self.places.push(SkillLocation { folder, link: Some(link) });
     }
 
@@ -202,7 +206,7 @@ impl LedgerEntry {
             let text = document.fields()?.path(key)?.text()?;
             (!text.is_empty()).then(|| text.to_owned())
         };
-        let (mut claims, warnings) = self.claims(&document);
+        let (mut claims, warnings) = self.claimed_origins(&document);
         let origin = if claims.is_empty() { Origin::Plain } else { claims.remove(0) };
         let by_tool = match &origin {
             Origin::ClawHub(origin) => origin.version.clone(),
@@ -220,7 +224,7 @@ impl LedgerEntry {
 
     /// Returns the claimed origins, the most credible first. Data in the skill's folder is more
     /// credible than a tool ledger that only knows the name of the skill.
-    fn claims(&self, document: &Document) -> (Vec<Origin>, Vec<Warning>) {
+    fn claimed_origins(&self, document: &Document) -> (Vec<Origin>, Vec<Warning>) {
         let mut claims = Vec::new();
         let mut warnings = Vec::new();
         let recorded = self.recorded();
@@ -228,7 +232,7 @@ impl LedgerEntry {
             claims.push(own.clone());
         }
         match clawhub::read_origin(&self.path) {
-            Some(Ok(origin)) => claims.push(Origin::ClawHub(merged(origin, recorded))),
+            Some(Ok(origin)) => claims.push(Origin::ClawHub(merge_recorded(origin, recorded))),
             Some(Err(warning)) => warnings.push(warning),
             None => (),
         }
@@ -262,7 +266,7 @@ impl LedgerEntry {
     pub fn drift(&self) -> Drift {
         match self.recorded() {
             Some(Origin::Savoir { integrity: Some(integrity) }) => match Tree::read(&self.path) {
-                Ok(tree) => is_same(tree.integrity() == *integrity),
+                Ok(tree) => drift_if(tree.integrity() == *integrity),
                 Err(error) => unreadable(&error),
             },
             Some(Origin::Savoir { integrity: None }) => Drift::Unknown(UnknownDrift::Converted),
@@ -280,7 +284,7 @@ impl LedgerEntry {
         }
     }
 
-    fn npx_drift(&self, origin: &Npx) -> Drift {
+    fn npx_drift(&self, origin: &NpxOrigin) -> Drift {
         let Some(hash) = &origin.hash else { return Drift::Unknown(UnknownDrift::NotRecorded) };
         let items = match files::read(&self.path) {
             Ok(items) => items,
@@ -292,10 +296,10 @@ impl LedgerEntry {
         if self.is_rewritten() {
             return Drift::Unknown(UnknownDrift::Rewritten);
         }
-        uncertain(&items).map_or(Drift::Modified, Drift::Unknown)
+        uncertain_order(&items).map_or(Drift::Modified, Drift::Unknown)
     }
 
-    fn clawhub_drift(&self, origin: &ClawHub) -> Drift {
+    fn clawhub_drift(&self, origin: &ClawHubOrigin) -> Drift {
         let Some(fingerprint) = &origin.fingerprint else {
             return Drift::Unknown(UnknownDrift::NotRecorded);
         };
@@ -309,7 +313,7 @@ impl LedgerEntry {
         if clawhub::has_ignore_file(&items) {
             return Drift::Unknown(UnknownDrift::LeftOut);
         }
-        uncertain(&items).map_or(Drift::Modified, Drift::Unknown)
+        uncertain_order(&items).map_or(Drift::Modified, Drift::Unknown)
     }
 
     fn is_rewritten(&self) -> bool {
@@ -318,7 +322,7 @@ impl LedgerEntry {
 }
 
 /// Adds the fields of the tool ledger to the origin that was read from the skill's folder.
-fn merged(mut origin: ClawHub, recorded: Option<&Origin>) -> ClawHub {
+fn merge_recorded(mut origin: ClawHubOrigin, recorded: Option<&Origin>) -> ClawHubOrigin {
     if let Some(Origin::ClawHub(recorded)) = recorded {
         origin.pinned = recorded.pinned;
         origin.owner = origin.owner.or_else(|| recorded.owner.clone());
@@ -326,7 +330,7 @@ fn merged(mut origin: ClawHub, recorded: Option<&Origin>) -> ClawHub {
     origin
 }
 
-fn is_same(same: bool) -> Drift {
+fn drift_if(same: bool) -> Drift {
     if same { Drift::Unmodified } else { Drift::Modified }
 }
 
@@ -335,8 +339,8 @@ fn unreadable(error: &TreeError) -> Drift {
 }
 
 /// Returns the first path whose position in the sort order of the tool is not certain.
-fn uncertain(items: &[Item]) -> Option<UnknownDrift> {
-    let item = items.iter().find(|item| !order::is_certain(&item.path))?;
+fn uncertain_order(items: &[Item]) -> Option<UnknownDrift> {
+    let item = items.iter().find(|item| !order::is_order_known(&item.path))?;
     Some(UnknownDrift::Order(item.path.clone()))
 }
 

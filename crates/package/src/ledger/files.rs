@@ -10,7 +10,7 @@ use std::{
 use crate::{
     limits::{MAX_DEPTH, MAX_FILES, MAX_TREE_BYTES},
     path::PathProblem,
-    tree::{TreeError, is_left_behind},
+    tree::{TreeError, is_ignored_name},
 };
 
 /// The kind of a file.
@@ -33,8 +33,8 @@ pub(super) struct Item {
 
 impl Item {
     /// Whether the file was created by using the skill, or by the tool that installed it.
-    pub(super) fn is_left_behind(&self) -> bool {
-        self.path.split('/').any(is_left_behind)
+    pub(super) fn is_ignored_name(&self) -> bool {
+        self.path.split('/').any(is_ignored_name)
     }
 }
 

@@ -11,7 +11,7 @@ type Digest = [u8; 20];
 
 /// How to determine the file modes for git.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Modes {
+pub(super) enum FileModes {
     /// From the modes of the files on disk.
     Kept,
     /// From the first bytes: a file that starts with `#!` is executable. Tools that download single
@@ -21,7 +21,7 @@ pub(super) enum Modes {
     Plain,
 }
 
-struct Blob<'a> {
+struct GitBlob<'a> {
     path: &'a str,
     mode: &'static str,
     digest: Digest,
@@ -30,10 +30,10 @@ struct Blob<'a> {
 /// Returns every possible tree id of files sorted by path, one for each way to determine their
 /// modes.
 pub(super) fn trees(items: &[&Item]) -> Vec<String> {
-    let digests: Vec<Digest> = items.iter().map(|item| object("blob", &item.bytes)).collect();
-    let names = [Modes::Kept, Modes::Guessed, Modes::Plain].map(|modes| {
+    let digests: Vec<Digest> = items.iter().map(|item| object_id("blob", &item.bytes)).collect();
+    let names = [FileModes::Kept, FileModes::Guessed, FileModes::Plain].map(|modes| {
         let modes: Vec<&'static str> = items.iter().map(|item| mode(item, modes)).collect();
-        root(items, &modes, &digests)
+        root_tree_id(items, &modes, &digests)
     });
     names.to_vec()
 }
@@ -41,38 +41,38 @@ pub(super) fn trees(items: &[&Item]) -> Vec<String> {
 /// Whether a hash is a possible tree id of files sorted by path, for any way to determine their
 /// modes.
 pub(super) fn is_tree(hash: &str, items: &[&Item]) -> bool {
-    let digests: Vec<Digest> = items.iter().map(|item| object("blob", &item.bytes)).collect();
+    let digests: Vec<Digest> = items.iter().map(|item| object_id("blob", &item.bytes)).collect();
     let mut tried: Vec<Vec<&'static str>> = Vec::new();
-    [Modes::Kept, Modes::Guessed, Modes::Plain].into_iter().any(|modes| {
+    [FileModes::Kept, FileModes::Guessed, FileModes::Plain].into_iter().any(|modes| {
         let modes: Vec<&'static str> = items.iter().map(|item| mode(item, modes)).collect();
         // Most skills have no executable files, so that all ways give the same tree.
-        let found = !tried.contains(&modes) && root(items, &modes, &digests) == hash;
+        let found = !tried.contains(&modes) && root_tree_id(items, &modes, &digests) == hash;
         tried.push(modes);
         found
     })
 }
 
 /// Returns the SHA-1 of a tree, in hexadecimal digits.
-fn root(items: &[&Item], modes: &[&'static str], digests: &[Digest]) -> String {
+fn root_tree_id(items: &[&Item], modes: &[&'static str], digests: &[Digest]) -> String {
     let blobs = items.iter().zip(modes).zip(digests);
     let blobs =
-        blobs.map(|((item, mode), digest)| Blob { path: &item.path, mode, digest: *digest });
+        blobs.map(|((item, mode), digest)| GitBlob { path: &item.path, mode, digest: *digest });
     hex(&folder(&blobs.collect::<Vec<_>>(), 0))
 }
 
 /// Returns the tree id of files, in hexadecimal digits.
 #[cfg(test)]
-pub(super) fn tree(items: &[&Item], modes: Modes) -> String {
-    let digests: Vec<Digest> = items.iter().map(|item| object("blob", &item.bytes)).collect();
+pub(super) fn tree(items: &[&Item], modes: FileModes) -> String {
+    let digests: Vec<Digest> = items.iter().map(|item| object_id("blob", &item.bytes)).collect();
     let modes: Vec<&'static str> = items.iter().map(|item| mode(item, modes)).collect();
-    root(items, &modes, &digests)
+    root_tree_id(items, &modes, &digests)
 }
 
-fn mode(item: &Item, modes: Modes) -> &'static str {
+fn mode(item: &Item, modes: FileModes) -> &'static str {
     let program = match modes {
-        Modes::Kept => item.kind == Kind::Program,
-        Modes::Guessed => item.bytes.starts_with(b"#!"),
-        Modes::Plain => false,
+        FileModes::Kept => item.kind == Kind::Program,
+        FileModes::Guessed => item.bytes.starts_with(b"#!"),
+        FileModes::Plain => false,
     };
     match (item.kind, program) {
         (Kind::Link, _) => "120000",
@@ -82,7 +82,7 @@ fn mode(item: &Item, modes: Modes) -> &'static str {
 }
 
 /// The tree of files whose paths agree in their first `start` bytes.
-fn folder(mut blobs: &[Blob<'_>], start: usize) -> Digest {
+fn folder(mut blobs: &[GitBlob<'_>], start: usize) -> Digest {
     let mut entries: Vec<(&str, &'static str, Digest)> = Vec::new();
     while let [first, ..] = blobs {
         let rest = &first.path[start..];
@@ -91,7 +91,7 @@ fn folder(mut blobs: &[Blob<'_>], start: usize) -> Digest {
             blobs = &blobs[1..];
             continue;
         };
-        let inside = |blob: &Blob<'_>| {
+        let inside = |blob: &GitBlob<'_>| {
             blob.path[start..].strip_prefix(name).is_some_and(|rest| rest.starts_with('/'))
         };
         let count = blobs.iter().take_while(|blob| inside(blob)).count();
@@ -111,10 +111,10 @@ fn folder(mut blobs: &[Blob<'_>], start: usize) -> Digest {
         bytes.push(0);
         bytes.extend_from_slice(&digest);
     }
-    object("tree", &bytes)
+    object_id("tree", &bytes)
 }
 
-fn object(kind: &str, bytes: &[u8]) -> Digest {
+fn object_id(kind: &str, bytes: &[u8]) -> Digest {
     let mut hash = Sha1::new();
     hash.update(format!("{kind} {}\0", bytes.len()));
     hash.update(bytes);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tree_is_that_of_git() {
+    fn tree_id_matches_git() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path();
         for path in ["scripts/deep", "a", "a.d", "a-b"] {
@@ -160,13 +160,13 @@ mod tests {
         let expected = git(folder, &["write-tree"]);
         let items = files::read(folder).unwrap();
         let items: Vec<&Item> = items.iter().collect();
-        assert_eq!(tree(&items, Modes::Kept), expected);
-        assert_eq!(tree(&items, Modes::Guessed), expected);
-        assert_ne!(tree(&items, Modes::Plain), expected);
-        assert!(is_tree(&expected, &items) && is_tree(&tree(&items, Modes::Plain), &items));
+        assert_eq!(tree(&items, FileModes::Kept), expected);
+        assert_eq!(tree(&items, FileModes::Guessed), expected);
+        assert_ne!(tree(&items, FileModes::Plain), expected);
+        assert!(is_tree(&expected, &items) && is_tree(&tree(&items, FileModes::Plain), &items));
         assert!(!is_tree(&expected, &items[1..]));
         assert!(trees(&items).contains(&expected));
         let empty = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
-        assert_eq!(tree(&[], Modes::Kept), empty);
+        assert_eq!(tree(&[], FileModes::Kept), empty);
     }
 }

@@ -8,10 +8,10 @@ use sha2::{Digest as _, Sha256};
 
 use super::{
     Origin,
-    book::LedgerFormat,
     files::{Item, Kind},
     git, hex, order,
-    origin::Npx,
+    origin::NpxOrigin,
+    tool_ledger::LedgerFormat,
 };
 use crate::agents::{Agents, Scope};
 
@@ -73,7 +73,7 @@ fn entry(key: String, record: Record, scope: Scope, base: &Path) -> (String, Ori
     let local = record.source_type == "local";
     let source = if local { absolute(base, &record.source) } else { record.source };
     let hash = record.computed_hash.or(record.skill_folder_hash);
-    let origin = Npx {
+    let origin = NpxOrigin {
         source,
         source_type: record.source_type,
         url: record.source_url,
@@ -132,7 +132,7 @@ fn folder_name(name: &str) -> String {
 /// has such a file, the hash never matches.
 pub(super) fn is_hash_of(hash: &str, items: &[Item]) -> bool {
     let whole: Vec<&Item> = items.iter().collect();
-    let clean: Vec<&Item> = items.iter().filter(|item| !item.is_left_behind()).collect();
+    let clean: Vec<&Item> = items.iter().filter(|item| !item.is_ignored_name()).collect();
     let same = whole.len() == clean.len();
     let mut choices = [Some(clean), (!same).then_some(whole)].into_iter().flatten();
     if hash.len() == 40 {
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_are_named_as_the_tool_names_them() {
+    fn folder_names_match_npx_skills() {
         for (name, folder) in [
             ("PDF Tools", "pdf-tools"),
             ("a..b_c", "a..b_c"),

@@ -2,7 +2,7 @@
 //!
 //! It is the root collation of Unicode: first the letters count, then their accents, then their
 //! case. The table holds what names of files are made of; whether that suffices for a name,
-//! [`is_certain`] tells.
+//! [`is_order_known`] tells.
 
 use unicode_normalization::UnicodeNormalization as _;
 
@@ -30,59 +30,59 @@ pub(super) struct CollationKey {
 }
 
 impl CollationKey {
-    fn letter(&mut self, letter: u32, case: u8) {
+    fn push_letter(&mut self, letter: u32, case: u8) {
         self.letters.push(letter);
         self.accents.push(1);
         self.cases.push(case);
     }
 
-    fn accent(&mut self, accent: u8, case: u8) {
+    fn push_accent(&mut self, accent: u8, case: u8) {
         self.accents.push(accent);
         self.cases.push(case);
     }
 
     fn push(&mut self, c: char) {
         if let Some(at) = index(PUNCTUATION, c) {
-            return self.letter(at, LOWER);
+            return self.push_letter(at, LOWER);
         }
         if let Some(at) = index(ACCENTS, c) {
-            return self.accent(2 + at as u8, LOWER);
+            return self.push_accent(2 + at as u8, LOWER);
         }
         match c {
-            '0'..='9' => self.letter(100 + c as u32, LOWER),
-            'a'..='z' => self.letter(200 + c as u32, LOWER),
-            'A'..='Z' => self.letter(200 + c.to_ascii_lowercase() as u32, UPPER),
-            'ø' | 'đ' | 'ł' | 'ħ' => self.struck(c, LOWER),
-            'Ø' | 'Đ' | 'Ł' | 'Ħ' => self.struck(c, UPPER),
-            'æ' | 'œ' | 'ß' => self.tied(c, LOWER_VARIANT),
-            'Æ' | 'Œ' => self.tied(c, UPPER_VARIANT),
+            '0'..='9' => self.push_letter(100 + c as u32, LOWER),
+            'a'..='z' => self.push_letter(200 + c as u32, LOWER),
+            'A'..='Z' => self.push_letter(200 + c.to_ascii_lowercase() as u32, UPPER),
+            'ø' | 'đ' | 'ł' | 'ħ' => self.push_struck_letter(c, LOWER),
+            'Ø' | 'Đ' | 'Ł' | 'Ħ' => self.push_struck_letter(c, UPPER),
+            'æ' | 'œ' | 'ß' => self.push_tied_letter(c, LOWER_VARIANT),
+            'Æ' | 'Œ' => self.push_tied_letter(c, UPPER_VARIANT),
             // The order of scripts is mostly that of their numbers, all after the Latin one.
-            _ => self.letter(0x1_0000 + c as u32, LOWER),
+            _ => self.push_letter(0x1_0000 + c as u32, LOWER),
         }
     }
 
     /// A letter with a stroke through it.
-    fn struck(&mut self, c: char, case: u8) {
+    fn push_struck_letter(&mut self, c: char, case: u8) {
         let letter = match c {
             'ø' | 'Ø' => b'o',
             'đ' | 'Đ' => b'd',
             'ł' | 'Ł' => b'l',
             _ => b'h',
         };
-        self.letter(200 + u32::from(letter), case);
+        self.push_letter(200 + u32::from(letter), case);
         self.push('\u{338}');
     }
 
     /// Two letters that are one.
-    fn tied(&mut self, c: char, case: u8) {
+    fn push_tied_letter(&mut self, c: char, case: u8) {
         let (first, second) = match c {
             'æ' | 'Æ' => (b'a', b'e'),
             'œ' | 'Œ' => (b'o', b'e'),
             _ => (b's', b's'),
         };
-        self.letter(200 + u32::from(first), case);
-        self.accent(TIE, case);
-        self.letter(200 + u32::from(second), case);
+        self.push_letter(200 + u32::from(first), case);
+        self.push_accent(TIE, case);
+        self.push_letter(200 + u32::from(second), case);
     }
 }
 
@@ -94,7 +94,7 @@ pub(super) fn key(text: &str) -> CollationKey {
 }
 
 /// Whether the table holds everything that a text is made of.
-pub(super) fn is_certain(text: &str) -> bool {
+pub(super) fn is_order_known(text: &str) -> bool {
     text.nfd().all(|c| {
         c.is_ascii_graphic()
             || c == ' '
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_then_accents_then_case() {
+    fn collation_order_is_letters_accents_case() {
         let names = ["SKILL.md", "scripts/a.py", "Z", "a", "Ä", "A", "_x", "ab", "ä", "9"];
         let expected = ["_x", "9", "a", "A", "ä", "Ä", "ab", "scripts/a.py", "SKILL.md", "Z"];
         assert_eq!(sorted(&names), expected);
@@ -126,8 +126,8 @@ mod tests {
             sorted(&["a/b", "a.b", "a-b", "a b", "a_b"]),
             ["a b", "a_b", "a-b", "a.b", "a/b"]
         );
-        assert!(is_certain("references/größe œuvre (1).md"));
-        assert!(!is_certain("名前.md") && !is_certain("a\u{7}b"));
+        assert!(is_order_known("references/größe œuvre (1).md"));
+        assert!(!is_order_known("名前.md") && !is_order_known("a\u{7}b"));
     }
 
     /// Sorts with node what is on its standard input, and tells whether each is the same as the
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_is_that_of_node() {
+    fn collation_order_matches_node() {
         let ascii: String = (' '..='~').collect();
         let umlauts = "aAäÄåÅáàâãăāąæÆeéèêëěęėoöÖøØőœŒuüÜůűsßSšśşzžżŻcçčćCnñňńdđĐlłŁtțrřyýiíîïgğhħ";
         let vietnamese = "aạảấầẩẫậăắeẹẻẽếềoơớờởỡợuưứừ";
@@ -190,7 +190,7 @@ mod tests {
         names.extend(
             ["ss", "sS", "SS", "ß", "ssa", "ae", "Ae", "AE", "æ", "ad", "af"].map(Into::into),
         );
-        assert!(names.iter().all(|name| is_certain(name)));
+        assert!(names.iter().all(|name| is_order_known(name)));
         let Some(sorted) = sorted_by_node(&names) else { return };
         for pair in sorted.windows(2) {
             let [(a, same), (b, _)] = pair else { unreachable!() };

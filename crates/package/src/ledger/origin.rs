@@ -14,11 +14,11 @@ pub enum Origin {
         integrity: Option<String>,
     },
     /// `npx skills` put it there.
-    Npx(Npx),
+    Npx(NpxOrigin),
     /// `gh skill` put it there.
-    Gh(Gh),
+    Gh(GhOrigin),
     /// ClawHub put it there.
-    ClawHub(ClawHub),
+    ClawHub(ClawHubOrigin),
     /// Someone put it there, and no ledger names it.
     Plain,
 }
@@ -38,7 +38,7 @@ impl Origin {
 
 /// What `npx skills` wrote down about a skill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Npx {
+pub struct NpxOrigin {
     /// Where the skill came from, such as `owner/repository`; a folder is an absolute path.
     pub source: String,
     /// What kind of source that is: `github`, `gitlab`, `git`, `local`, `well-known`, …
@@ -60,7 +60,7 @@ pub struct Npx {
 
 /// What `gh skill` wrote into the frontmatter of a skill.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Gh {
+pub struct GhOrigin {
     /// The address of the repository.
     pub repo: String,
     /// The branch or tag, such as `refs/heads/main`.
@@ -76,7 +76,7 @@ pub struct Gh {
 
 /// What ClawHub wrote down about a skill.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct ClawHub {
+pub struct ClawHubOrigin {
     /// Its name in the registry.
     pub slug: String,
     /// Whose it is.

@@ -19,9 +19,8 @@ use std::{
 use rustix::fs::{CWD, Mode, OFlags, openat, readlinkat};
 
 use super::{
-    LedgerEntry, Origin, SearchRoots, Warning,
-    book::{LedgerCache, ToolLedger},
-    clawhub, npx,
+    LedgerEntry, Origin, SearchRoots, Warning, clawhub, npx,
+    tool_ledger::{LedgerCache, ToolLedger},
 };
 use crate::{
     agents::{Agent, Depth, Scope},
@@ -29,7 +28,7 @@ use crate::{
 };
 
 /// The minimum number of links per thread.
-const LINKS_AT_ONCE: usize = 512;
+const MIN_LINKS_PER_THREAD: usize = 512;
 
 /// A skill folder of one or more agents.
 #[derive(Debug)]
@@ -53,14 +52,14 @@ pub(super) struct Folder {
 pub(super) struct SearchResult {
     pub(super) entries: Vec<LedgerEntry>,
     /// The tool ledgers that may name the skills of each folder, the most likely first.
-    pub(super) books: Vec<Vec<Arc<ToolLedger>>>,
+    pub(super) tool_ledgers: Vec<Vec<Arc<ToolLedger>>>,
     /// Every tool ledger that was read.
     pub(super) cache: LedgerCache,
     pub(super) warnings: Vec<Warning>,
 }
 
 /// Finds all skills, and reports the files that could not be read.
-pub(super) fn all(places: &SearchRoots) -> SearchResult {
+pub(super) fn find_all(places: &SearchRoots) -> SearchResult {
     let mut search = Search {
         places,
         folders: Vec::new(),
@@ -77,12 +76,12 @@ pub(super) fn all(places: &SearchRoots) -> SearchResult {
         listing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         ledgers
     });
-    let books: Vec<_> = search.folders.iter().map(|folder| ledgers.of(folder)).collect();
-    search.record(&books);
-    search.follow_links(&books);
+    let tool_ledgers: Vec<_> = search.folders.iter().map(|folder| ledgers.of(folder)).collect();
+    search.set_origins(&tool_ledgers);
+    search.follow_links(&tool_ledgers);
     let Search { entries, mut warnings, .. } = search;
     warnings.append(&mut ledgers.warnings);
-    SearchResult { entries, books, cache: ledgers.cache, warnings }
+    SearchResult { entries, tool_ledgers, cache: ledgers.cache, warnings }
 }
 
 /// The ledgers of other tools, read on demand.
@@ -106,19 +105,19 @@ impl<'a> Ledgers<'a> {
 
     /// Returns the ledgers that may name the skills of a folder.
     fn of(&mut self, folder: &Folder) -> Vec<Arc<ToolLedger>> {
-        let mut books: Vec<Arc<ToolLedger>> = Vec::new();
+        let mut tool_ledgers: Vec<Arc<ToolLedger>> = Vec::new();
         for (path, scope) in &folder.paths {
             let beside = path.parent().and_then(|above| self.clawhub(above));
             let of_scope = self.npx(*scope);
             let project = self.places.project.as_deref().filter(|_| *scope == Scope::Project);
             let of_project = project.and_then(|project| self.clawhub(project));
-            for book in [beside, of_scope, of_project].into_iter().flatten() {
-                if !books.iter().any(|known| Arc::ptr_eq(known, &book)) {
-                    books.push(book);
+            for tool_ledger in [beside, of_scope, of_project].into_iter().flatten() {
+                if !tool_ledgers.iter().any(|known| Arc::ptr_eq(known, &tool_ledger)) {
+                    tool_ledgers.push(tool_ledger);
                 }
             }
         }
-        books
+        tool_ledgers
     }
 
     fn npx(&mut self, scope: Scope) -> Option<Arc<ToolLedger>> {
@@ -126,11 +125,11 @@ impl<'a> Ledgers<'a> {
         match (scope, self.places.project.as_deref()) {
             (Scope::Project, Some(project)) => {
                 let path = project.join(npx::PROJECT_LEDGER);
-                self.cache.book(path, &npx::Project(project), &mut self.warnings)
+                self.cache.tool_ledger(path, &npx::Project(project), &mut self.warnings)
             }
             (Scope::User, _) => {
                 let path = npx::user_ledger(agents);
-                self.cache.book(path, &npx::User(agents.home()), &mut self.warnings)
+                self.cache.tool_ledger(path, &npx::User(agents.home()), &mut self.warnings)
             }
             _ => None,
         }
@@ -139,7 +138,7 @@ impl<'a> Ledgers<'a> {
     fn clawhub(&mut self, folder: &Path) -> Option<Arc<ToolLedger>> {
         clawhub::FOLDERS.iter().find_map(|name| {
             let path = folder.join(name).join("lock.json");
-            self.cache.book(path, &clawhub::Lock, &mut self.warnings)
+            self.cache.tool_ledger(path, &clawhub::Lock, &mut self.warnings)
         })
     }
 }
@@ -190,7 +189,7 @@ impl Search<'_> {
     /// Resolves links on all processors, because resolving them takes most of the time.
     fn read_links(&mut self) {
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
-        let share = self.links.len().div_ceil(threads).max(LINKS_AT_ONCE);
+        let share = self.links.len().div_ceil(threads).max(MIN_LINKS_PER_THREAD);
         let folders = &self.folders;
         thread::scope(|scope| {
             let mut parts = self.links.chunks_mut(share);
@@ -207,7 +206,7 @@ impl Search<'_> {
         let mut folders: Vec<Folder> = Vec::new();
         let mut by_path: HashMap<OsString, Option<usize>> = HashMap::new();
         for (reader, agent) in Agent::ALL.iter().enumerate() {
-            for (rank, (path, scope)) in self.reads(agent).into_iter().enumerate() {
+            for (rank, (path, scope)) in self.folders_read_by(agent).into_iter().enumerate() {
                 let key = path.as_os_str().to_owned();
                 let known = by_path.get(&key).copied();
                 let at = known.unwrap_or_else(|| self.folder(path, scope, &mut folders));
@@ -223,7 +222,7 @@ impl Search<'_> {
         folders
     }
 
-    fn reads(&self, agent: &Agent) -> Vec<(PathBuf, Scope)> {
+    fn folders_read_by(&self, agent: &Agent) -> Vec<(PathBuf, Scope)> {
         let project = self.places.project.as_deref();
         let agents = &self.places.agents;
         let mut reads = agents.reads(agent, project.unwrap_or(Path::new("")));
@@ -288,12 +287,12 @@ impl Search<'_> {
                 links.push(Link {
                     folder: Arc::clone(folder),
                     path,
-                    name: lossy(name),
+                    name: to_text(name),
                     near: None,
                 });
                 continue;
             }
-            let name = lossy(name);
+            let name = to_text(name);
             if depth < MAX_CATEGORY_DEPTH && is_category(folder, &path, &name) {
                 self.list(folder, &path, &format!("{prefix}{name}/"), depth + 1)?;
             } else {
@@ -305,43 +304,48 @@ impl Search<'_> {
     }
 
     /// Sets the recorded origin of every skill from the tool ledgers.
-    fn record(&mut self, books: &[Vec<Arc<ToolLedger>>]) {
+    fn set_origins(&mut self, tool_ledgers: &[Vec<Arc<ToolLedger>>]) {
         for (at, listed) in self.listed.clone().into_iter().enumerate() {
             for n in listed {
                 let entry = &self.entries[n];
                 let key = self.keys[n].as_deref().unwrap_or(entry.name());
-                let origin = self.recorded(&books[at], entry.path(), key);
+                let origin = self.recorded_origin(&tool_ledgers[at], entry.path(), key);
                 self.entries[n].record(origin);
             }
         }
     }
 
     /// Returns the origin of a skill that the lock or the tool ledgers record.
-    fn recorded(&self, books: &[Arc<ToolLedger>], path: &Path, key: &str) -> Option<Arc<Origin>> {
+    fn recorded_origin(
+        &self,
+        tool_ledgers: &[Arc<ToolLedger>],
+        path: &Path,
+        key: &str,
+    ) -> Option<Arc<Origin>> {
         let own = &self.places.own;
         if let Some(integrity) = (!own.is_empty()).then(|| own.get(path)).flatten() {
             return Some(Arc::new(Origin::Savoir { integrity: integrity.clone() }));
         }
-        books.iter().find_map(|book| book.skills.get(key)).cloned()
+        tool_ledgers.iter().find_map(|tool_ledger| tool_ledger.skills.get(key)).cloned()
     }
 
-    fn follow_links(&mut self, books: &[Vec<Arc<ToolLedger>>]) {
+    fn follow_links(&mut self, tool_ledgers: &[Vec<Arc<ToolLedger>>]) {
         let links = std::mem::take(&mut self.links);
-        let found = self.near_entries(&links);
+        let found = self.entries_of_near_links(&links);
         let mut far = std::mem::take(&mut self.far_links);
         for (link, found) in links.into_iter().zip(found) {
             match found {
-                Some(at) => self.entries[at].link(link.path, link.folder),
+                Some(at) => self.entries[at].add_link(link.path, link.folder),
                 None => far.push(link),
             }
         }
         if !far.is_empty() {
-            self.follow_far_links(far, books);
+            self.follow_far_links(far, tool_ledgers);
         }
     }
 
     /// Returns the entries that links lead to, if their folder is known.
-    fn near_entries(&self, links: &[Link]) -> Vec<Option<usize>> {
+    fn entries_of_near_links(&self, links: &[Link]) -> Vec<Option<usize>> {
         let mut folders: HashMap<usize, HashMap<&str, usize>> = HashMap::new();
         let find = |link: &Link| {
             let near = link.near.as_ref()?;
@@ -355,7 +359,7 @@ impl Search<'_> {
         links.iter().map(find).collect()
     }
 
-    fn follow_far_links(&mut self, links: Vec<Link>, books: &[Vec<Arc<ToolLedger>>]) {
+    fn follow_far_links(&mut self, links: Vec<Link>, tool_ledgers: &[Vec<Arc<ToolLedger>>]) {
         let mut by_path: HashMap<OsString, usize> = HashMap::new();
         for (at, entry) in self.entries.iter().enumerate() {
             if let Some(real) = entry.real() {
@@ -364,7 +368,7 @@ impl Search<'_> {
         }
         for link in links {
             match link.path.canonicalize() {
-                Ok(target) => self.link_to(target, link, &mut by_path, books),
+                Ok(target) => self.link_to(target, link, &mut by_path, tool_ledgers),
                 Err(error) => {
                     let reason = format!("this link leads nowhere: {error}");
                     self.warnings.push(Warning::new(&link.path, reason));
@@ -378,21 +382,22 @@ impl Search<'_> {
         target: PathBuf,
         link: Link,
         by_path: &mut HashMap<OsString, usize>,
-        books: &[Vec<Arc<ToolLedger>>],
+        tool_ledgers: &[Vec<Arc<ToolLedger>>],
     ) {
         if let Some(at) = by_path.get(target.as_os_str()) {
-            self.entries[*at].link(link.path, link.folder);
+            self.entries[*at].add_link(link.path, link.folder);
         } else if target.is_dir() {
-            let origin = self.recorded(&books[link.folder.at], &link.path, &link.name);
+            let origin =
+                self.recorded_origin(&tool_ledgers[link.folder.at], &link.path, &link.name);
             by_path.insert(target.as_os_str().to_owned(), self.entries.len());
-            let mut entry = LedgerEntry::linked(link.name, target, link.path, link.folder);
+            let mut entry = LedgerEntry::new_linked(link.name, target, link.path, link.folder);
             entry.record(origin);
             self.entries.push(entry);
         }
     }
 }
 
-fn lossy(name: OsString) -> String {
+fn to_text(name: OsString) -> String {
     name.into_string().unwrap_or_else(|name| name.to_string_lossy().into_owned())
 }
 
@@ -412,9 +417,9 @@ impl<'a> LinkResolver<'a> {
     fn read(links: &mut [Link], folders: &[Arc<Folder>]) {
         for links in links.chunk_by_mut(|a, b| a.folder.at == b.folder.at) {
             let Some(folder) = links.first().map(|link| Arc::clone(&link.folder)) else { continue };
-            let mut signpost = LinkResolver::new(&folder, folders);
+            let mut resolver = LinkResolver::new(&folder, folders);
             for link in links {
-                link.near = link.path.file_name().and_then(|name| signpost.near(name));
+                link.near = link.path.file_name().and_then(|name| resolver.resolve_nearby(name));
             }
         }
     }
@@ -424,7 +429,7 @@ impl<'a> LinkResolver<'a> {
     }
 
     /// Returns the skill that a link leads to, if its text shows it.
-    fn near(&mut self, link: &OsStr) -> Option<NearbySkill> {
+    fn resolve_nearby(&mut self, link: &OsStr) -> Option<NearbySkill> {
         if self.open.is_none() {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
             self.open = Some(openat(CWD, &self.folder.path, flags, Mode::empty()).ok()?);
@@ -440,7 +445,7 @@ impl<'a> LinkResolver<'a> {
         let at = if let Some((_, at)) = known {
             *at
         } else {
-            let place = place_of(&self.folder.real, Path::new(folder));
+            let place = join_without_links(&self.folder.real, Path::new(folder));
             let at = place.and_then(|place| self.folders.iter().position(|f| f.real == place));
             self.last = Some((folder.to_owned(), at));
             at
@@ -452,7 +457,7 @@ impl<'a> LinkResolver<'a> {
 
 /// Appends a relative path to a folder without links; `None` if the text alone cannot show the
 /// result, because `..` after a name may follow a link.
-fn place_of(folder: &Path, path: &Path) -> Option<PathBuf> {
+fn join_without_links(folder: &Path, path: &Path) -> Option<PathBuf> {
     let mut place = folder.to_owned();
     let mut down = false;
     for part in path.components() {

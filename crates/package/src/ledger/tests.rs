@@ -4,11 +4,11 @@ use super::*;
 use crate::{agents::Agent, tree::Tree};
 
 /// A machine with one user and one project.
-struct Machine {
+struct TestMachine {
     place: tempfile::TempDir,
 }
 
-impl Machine {
+impl TestMachine {
     fn new() -> Self {
         let machine = Self { place: tempfile::tempdir().unwrap() };
         fs::create_dir(machine.path("home")).unwrap();
@@ -67,8 +67,8 @@ fn ids(agents: &[&'static Agent]) -> Vec<&'static str> {
 }
 
 #[test]
-fn a_skill_and_links_to_it_are_one() {
-    let machine = Machine::new();
+fn symlinked_skill_is_one_entry() {
+    let machine = TestMachine::new();
     machine.skill("home/.agents/skills/pdf");
     machine.skill("elsewhere/notes");
     machine.link("../../.agents/skills/pdf", "home/.claude/skills/pdf");
@@ -98,8 +98,8 @@ fn a_skill_and_links_to_it_are_one() {
 }
 
 #[test]
-fn two_paths_to_one_folder_are_one() {
-    let machine = Machine::new();
+fn two_paths_to_one_folder_are_one_entry() {
+    let machine = TestMachine::new();
     machine.skill("home/.agents/skills/pdf");
     machine.link("../.agents/skills", "home/.claude/skills");
     let ledger = machine.open();
@@ -110,8 +110,8 @@ fn two_paths_to_one_folder_are_one() {
 }
 
 #[test]
-fn folders_in_folders() {
-    let machine = Machine::new();
+fn nested_category_folders_are_searched() {
+    let machine = TestMachine::new();
     machine.skill("home/.hermes/skills/office/deep/pdf");
     machine.skill("home/.hermes/skills/mail");
     machine.skill("project/skills/@ada/notes");
@@ -127,8 +127,8 @@ fn folders_in_folders() {
 
 /// GAIA keeps its keys among its skills.
 #[test]
-fn what_gaia_keeps_beside_its_skills_is_no_skill() {
-    let machine = Machine::new();
+fn gaia_files_beside_skills_are_not_skills() {
+    let machine = TestMachine::new();
     machine.skill("home/.gaia/skills/notes");
     machine.write("home/.gaia/skills/skill-lock.json", "{}");
     machine.write("home/.gaia/skills/keys/ada.key", "secret");
@@ -138,8 +138,8 @@ fn what_gaia_keeps_beside_its_skills_is_no_skill() {
 }
 
 #[test]
-fn one_name_twice() {
-    let machine = Machine::new();
+fn same_name_twice_is_a_clash() {
+    let machine = TestMachine::new();
     machine.skill("home/.claude/skills/pdf");
     machine.skill("project/.claude/skills/pdf");
     machine.skill("home/.agents/skills/mail");
@@ -164,8 +164,8 @@ fn one_name_twice() {
 }
 
 #[test]
-fn what_ledgers_name_and_nobody_finds() {
-    let machine = Machine::new();
+fn missing_ledger_skills_are_reported() {
+    let machine = TestMachine::new();
     machine.skill("project/.agents/skills/pdf");
     machine.skill("home/.agents/skills/mail");
     machine.skill("elsewhere/notes-of-ada");
@@ -190,7 +190,7 @@ fn what_ledgers_name_and_nobody_finds() {
 
 #[test]
 fn broken_ledgers_are_warnings() {
-    let machine = Machine::new();
+    let machine = TestMachine::new();
     machine.skill("project/.agents/skills/pdf");
     machine.skill("project/.agents/skills/mail");
     machine.skill("home/.agents/skills/notes");
@@ -226,8 +226,8 @@ const BY_GH: &str = "---\ndescription: Filters.\nmetadata:\n    github-path: plu
      github-tree-sha: 852508c90bde5e11124f12fd97ec579a1bd5a65d\n    version: 1.0.0\nname: filter\n---\n";
 
 #[test]
-fn what_gh_wrote_is_in_the_skill() {
-    let machine = Machine::new();
+fn gh_origin_is_read_from_frontmatter() {
+    let machine = TestMachine::new();
     machine.write("project/.claude/skills/filter/SKILL.md", BY_GH);
     machine.write(
         "project/skills-lock.json",
@@ -253,8 +253,8 @@ fn what_gh_wrote_is_in_the_skill() {
 }
 
 #[test]
-fn what_savoir_wrote_and_what_nobody_wrote_down() {
-    let machine = Machine::new();
+fn savoir_and_plain_origins() {
+    let machine = TestMachine::new();
     machine.skill("project/.agents/skills/own");
     machine.skill("project/.agents/skills/plain");
     fs::create_dir_all(machine.path("project/.agents/skills/empty")).unwrap();
@@ -283,7 +283,7 @@ fn what_savoir_wrote_and_what_nobody_wrote_down() {
 }
 
 /// The files of a skill in which everything can go wrong that an order of names can.
-fn write_many(machine: &Machine, folder: &str) {
+fn write_many(machine: &TestMachine, folder: &str) {
     machine.skill(folder);
     for path in ["README.md", "scripts/Run.sh", "scripts/run_all.sh", "a b.txt", "_x", "größe.md"]
     {
@@ -292,8 +292,8 @@ fn write_many(machine: &Machine, folder: &str) {
 }
 
 #[test]
-fn npx_hashes() {
-    let machine = Machine::new();
+fn npx_hash_detects_drift() {
+    let machine = TestMachine::new();
     write_many(&machine, "project/.agents/skills/pdf");
     // What `computeSkillFolderHash` of skills 1.5.18 gives for these files.
     machine.write(
@@ -314,17 +314,17 @@ fn npx_hashes() {
 }
 
 #[test]
-fn git_trees_with_and_without_modes() {
+fn git_tree_ids_with_and_without_modes() {
     use std::os::unix::fs::PermissionsExt as _;
 
-    let machine = Machine::new();
+    let machine = TestMachine::new();
     machine.skill("home/.agents/skills/pdf");
     machine.write("home/.agents/skills/pdf/run.sh", "#!/bin/sh\n");
     let program = machine.path("home/.agents/skills/pdf/run.sh");
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let items = files::read(&machine.path("home/.agents/skills/pdf")).unwrap();
     let items: Vec<&files::Item> = items.iter().collect();
-    let hash = git::tree(&items, git::Modes::Kept);
+    let hash = git::tree(&items, git::FileModes::Kept);
     machine.write(
         "home/.agents/.skill-lock.json",
         &format!(
@@ -351,7 +351,7 @@ fn git_trees_with_and_without_modes() {
 
 #[test]
 fn clawhub_fingerprints() {
-    let machine = Machine::new();
+    let machine = TestMachine::new();
     write_many(&machine, "project/skills/pdf");
     let origin = |fingerprint: &str| {
         format!(

@@ -28,7 +28,7 @@ impl Traces {
         }
         if let Ok(items) = files::read(entry.path()) {
             let whole: Vec<&Item> = items.iter().collect();
-            let clean: Vec<&Item> = items.iter().filter(|item| !item.is_left_behind()).collect();
+            let clean: Vec<&Item> = items.iter().filter(|item| !item.is_ignored_name()).collect();
             objects.extend(git::trees(&clean));
             objects.extend(git::trees(&whole));
         }

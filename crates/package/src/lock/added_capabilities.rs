@@ -58,7 +58,7 @@ impl Lock {
 impl LockedSkill {
     /// What a new version of the skill wants more than this one.
     pub fn added_capabilities(&self, name: &str, new: &Self) -> Vec<AddedCapability> {
-        let permissions = more(&self.permissions, &new.permissions).into_iter();
+        let permissions = added_permissions(&self.permissions, &new.permissions).into_iter();
         let tools = new.tools.iter().filter(|tool| !self.tools.contains(tool));
         let capabilities =
             permissions.map(Capability::Permission).chain(tools.cloned().map(Capability::Tool));
@@ -73,20 +73,20 @@ impl LockedSkill {
 }
 
 /// The permissions that no old one covers.
-fn more(old: &[Permission], new: &[Permission]) -> Vec<Permission> {
-    let old: Vec<Permission> = old.iter().flat_map(split).collect();
+fn added_permissions(old: &[Permission], new: &[Permission]) -> Vec<Permission> {
+    let old: Vec<Permission> = old.iter().flat_map(split_permission).collect();
     let covered = |new: &Permission| {
         // A scope that means nothing, or climbs out of what it names, is covered by nothing but
         // itself.
-        let sound = new.scope_problem().is_none() && !climbs(new);
+        let sound = new.scope_problem().is_none() && !has_parent_part(new);
         old.iter().any(|old| old == new || sound && old.covers(new))
     };
-    let wanted = new.iter().flat_map(split).filter(|new| new.level != Level::None);
+    let wanted = new.iter().flat_map(split_permission).filter(|new| new.level != Level::None);
     wanted.filter(|new| !covered(new)).collect()
 }
 
 /// A list of programs is one permission for each.
-fn split(permission: &Permission) -> Vec<Permission> {
+fn split_permission(permission: &Permission) -> Vec<Permission> {
     match &permission.scope {
         Some(scope) if permission.domain == Domain::Shell => {
             let one = |name: &str| Permission {
@@ -99,7 +99,7 @@ fn split(permission: &Permission) -> Vec<Permission> {
     }
 }
 
-fn climbs(permission: &Permission) -> bool {
+fn has_parent_part(permission: &Permission) -> bool {
     let scope = permission.scope.as_deref().unwrap_or_default();
     scope.split(['/', '\\']).any(|part| part == ".." || part.eq_ignore_ascii_case("%2e%2e"))
 }
@@ -108,15 +108,15 @@ fn climbs(permission: &Permission) -> bool {
 mod tests {
     use super::*;
 
-    fn grown(old: &[&str], new: &[&str]) -> Vec<String> {
+    fn added_texts(old: &[&str], new: &[&str]) -> Vec<String> {
         let parse = |texts: &[&str]| -> Vec<Permission> {
             texts.iter().map(|text| Permission::parse(text).unwrap()).collect()
         };
-        more(&parse(old), &parse(new)).iter().map(ToString::to_string).collect()
+        added_permissions(&parse(old), &parse(new)).iter().map(ToString::to_string).collect()
     }
 
     #[test]
-    fn narrower_is_no_growth() {
+    fn narrower_permission_is_not_added() {
         for (old, new) in [
             (&["network:read:*.a.com"][..], &["network:read:api.a.com"][..]),
             (&["filesystem:read"], &["filesystem:read:./data/**"]),
@@ -128,12 +128,12 @@ mod tests {
             (&["network:read:a.com"], &[]),
             (&["filesystem:read:../x"], &["filesystem:read:../x"]),
         ] {
-            assert_eq!(grown(old, new), [""; 0], "{old:?} {new:?}");
+            assert_eq!(added_texts(old, new), [""; 0], "{old:?} {new:?}");
         }
     }
 
     #[test]
-    fn wider_is_growth() {
+    fn wider_permission_is_added() {
         for (old, new, added_capabilities) in [
             (
                 &["network:read:api.a.com"][..],
@@ -156,7 +156,7 @@ mod tests {
                 &["network:read:https://a.com/api/../admin"],
             ),
         ] {
-            assert_eq!(grown(old, new), added_capabilities, "{old:?} {new:?}");
+            assert_eq!(added_texts(old, new), added_capabilities, "{old:?} {new:?}");
         }
     }
 }

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sources_read_what_they_write() {
+    fn sources_round_trip() {
         let commit = "a".repeat(40);
         for text in [
             "registry+https://skills.example.com/registry".to_owned(),
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn who_had_it_from_where() {
+    fn adopted_source_is_described() {
         let from = |text: &str| text.parse::<LockedSource>().unwrap().adopted_from();
         assert_eq!(from("adopted+./x#clawhub:pdf@1.2.0").unwrap(), "ClawHub (`pdf@1.2.0`)");
         assert_eq!(from("adopted+./x#npm:@a/b").unwrap(), "npm (`@a/b`)");
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_a_registry() {
+    fn registry_names_are_parsed() {
         let (flat, deep) = (Name::parse("pdf").unwrap(), Name::parse("acme/pdf").unwrap());
         for (name, text) in [(flat, "registry+https://x"), (deep, "registry+https://x#acme/pdf")] {
             let source = LockedSource::registry("https://x", &name);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_source() {
+    fn invalid_sources_are_rejected() {
         let problem = |text: &str| text.parse::<LockedSource>().unwrap_err();
         assert!(matches!(problem("https://x"), SourceProblem::Kind(_)));
         assert!(matches!(problem("ftp+x"), SourceProblem::Kind(_)));

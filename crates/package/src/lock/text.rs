@@ -7,7 +7,7 @@ use toml_edit::Value;
 use super::{Extra, FORMAT, Lock, LockedSkill};
 
 /// Longest list that stands on one line, in characters.
-const WIDE: usize = 80;
+const MAX_LINE_WIDTH: usize = 80;
 
 impl fmt::Display for Lock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -66,7 +66,7 @@ fn list(f: &mut fmt::Formatter<'_>, key: &str, texts: &[String]) -> fmt::Result 
     let texts: Vec<String> =
         texts.iter().map(|text| Value::from(text.as_str()).to_string()).collect();
     let one = format!("{key} = [{}]", texts.join(", "));
-    if one.chars().count() <= WIDE && !one.contains('\n') {
+    if one.chars().count() <= MAX_LINE_WIDTH && !one.contains('\n') {
         return writeln!(f, "{one}");
     }
     writeln!(f, "{key} = [")?;

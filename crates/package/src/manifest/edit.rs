@@ -10,9 +10,9 @@ pub fn add_skill(
     file: &str,
     text: &str,
     name: &str,
-    wanted: &SkillRequirement,
+    requirement: &SkillRequirement,
 ) -> Result<String, ContentError> {
-    add_skills(file, text, [(name, wanted)])
+    add_skills(file, text, [(name, requirement)])
 }
 
 /// As [`add_skill`], for many at once.
@@ -25,20 +25,20 @@ pub fn add_skills<'a>(
     let is_new = !document.contains_key("skills");
     let skills = document.entry("skills").or_insert_with(|| new_table(text));
     if let Some(skills) = skills.as_inline_table_mut() {
-        close_up(skills);
+        remove_padding(skills);
     }
     let Some(skills) = skills.as_table_like_mut() else {
         return Err(Text { file, text }.content_error(0, "`skills` must be a table of skills"));
     };
     let was_sorted = !is_new && is_sorted(skills);
-    for (name, wanted) in new {
+    for (name, requirement) in new {
         check_name(name).map_err(|why| Text { file, text }.content_error(0, why))?;
-        put(skills, name, written(wanted));
+        insert_skill(skills, name, requirement_value(requirement));
     }
     if was_sorted {
         skills.sort_values();
     }
-    finish(file, text, &document)
+    check_and_write(file, text, &document)
 }
 
 /// The text without a skill; nothing if it has none of that name.
@@ -48,7 +48,7 @@ pub fn remove_skill(file: &str, text: &str, name: &str) -> Result<Option<String>
     if skills.and_then(|skills| skills.remove(name)).is_none() {
         return Ok(None);
     }
-    finish(file, text, &document).map(Some)
+    check_and_write(file, text, &document).map(Some)
 }
 
 /// The text with a list of agents, unless it has one.
@@ -70,7 +70,7 @@ pub fn set_agents(file: &str, text: &str, ids: &[String]) -> Result<String, Cont
         return Ok(text.to_owned());
     }
     agents.insert("use", Item::Value(Value::Array(ids.iter().collect())));
-    finish(file, text, &document)
+    check_and_write(file, text, &document)
 }
 
 /// Only what can be read is changed, so that a change is never to blame for what was wrong before.
@@ -91,7 +91,7 @@ fn new_table(text: &str) -> Item {
 }
 
 /// Takes away the blank before the bracket, which would come to stand before a comma.
-fn close_up(table: &mut InlineTable) {
+fn remove_padding(table: &mut InlineTable) {
     let Some((_, last)) = table.iter_mut().last() else { return };
     let suffix = last.decor().suffix().and_then(|suffix| suffix.as_str());
     if suffix.is_some_and(|suffix| suffix.trim().is_empty()) {
@@ -104,7 +104,7 @@ fn is_sorted(skills: &dyn TableLike) -> bool {
 }
 
 /// Sets a value; a comment behind the old one stays.
-fn put(skills: &mut dyn TableLike, name: &str, mut value: Value) {
+fn insert_skill(skills: &mut dyn TableLike, name: &str, mut value: Value) {
     match skills.get_mut(name).and_then(Item::as_value_mut) {
         Some(old) => {
             *value.decor_mut() = old.decor().clone();
@@ -116,10 +116,10 @@ fn put(skills: &mut dyn TableLike, name: &str, mut value: Value) {
     }
 }
 
-fn written(wanted: &SkillRequirement) -> Value {
+fn requirement_value(requirement: &SkillRequirement) -> Value {
     let mut members: Vec<(&str, &str)> = Vec::new();
     let range;
-    match wanted {
+    match requirement {
         SkillRequirement::Version { range, registry: None, namespace: None } => {
             return range.to_string().into();
         }
@@ -149,7 +149,7 @@ fn written(wanted: &SkillRequirement) -> Value {
 }
 
 /// The changed text, with the line ends of the old one; what it says can be read again.
-fn finish(file: &str, old: &str, document: &DocumentMut) -> Result<String, ContentError> {
+fn check_and_write(file: &str, old: &str, document: &DocumentMut) -> Result<String, ContentError> {
     let mut text = document.to_string();
     if old.contains("\r\n") {
         text = text.replace("\r\n", "\n").replace('\n', "\r\n");

@@ -4,7 +4,7 @@ use super::{ContentError, Table, Value, table, unknown_key};
 use crate::registry::{PlainHttp, canonical, is_namespace};
 
 /// The registry that comes first wherever it stands.
-const DEFAULT: &str = "default";
+const DEFAULT_NAME: &str = "default";
 
 /// A registry of skills.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,10 +40,10 @@ pub fn registries(file: &str, text: &str) -> Result<Vec<Registry>, ContentError>
 pub(super) fn read(table: Table<'_>, whose: SettingsAuthor) -> Result<Vec<Registry>, ContentError> {
     let mut entries: Vec<(&str, usize, Value<'_>)> = table.entries().collect();
     // As they stand in the file.
-    entries.sort_by_key(|(name, at, _)| (*name != DEFAULT, *at));
+    entries.sort_by_key(|(name, at, _)| (*name != DEFAULT_NAME, *at));
     let mut found: Vec<Registry> = Vec::new();
     for (name, at, value) in entries {
-        if !is_title(name) {
+        if !is_registry_name(name) {
             let message = format!("`{}` cannot be the name of a registry", name.escape_debug());
             return Err(table.content_error(at, message).hint("write letters, digits and hyphens"));
         }
@@ -91,7 +91,7 @@ fn read_one(
                     registry.namespaces.push(namespace(item)?);
                 }
             }
-            "fallback" => registry.fallback = value.truth()?,
+            "fallback" => registry.fallback = value.boolean()?,
             "allow-http" if whose == SettingsAuthor::Project => {
                 let message =
                     "whether a registry is asked without encryption is for a person to say";
@@ -100,7 +100,7 @@ fn read_one(
                 return Err(table.content_error(at, message.to_owned()).hint(hint));
             }
             "allow-http" => {
-                let allowed = value.truth()?;
+                let allowed = value.boolean()?;
                 registry.plain = if allowed { PlainHttp::Anyone } else { PlainHttp::ThisMachine };
             }
             _ => {
@@ -124,7 +124,7 @@ fn url(value: Value<'_>) -> Result<String, ContentError> {
 }
 
 /// Whether something can be the name of a registry: it is never mistaken for an address.
-fn is_title(name: &str) -> bool {
+fn is_registry_name(name: &str) -> bool {
     let sign = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     !name.is_empty() && name.len() <= 64 && name.chars().all(sign)
 }
@@ -132,7 +132,7 @@ fn is_title(name: &str) -> bool {
 /// The registry of one skill: the name of one, or an address.
 pub(super) fn reference(value: Value<'_>) -> Result<String, ContentError> {
     let text = value.string("the name of a registry, or its address")?;
-    if !is_title(text) {
+    if !is_registry_name(text) {
         url(value)?;
     }
     Ok(text.to_owned())
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_is_first_and_the_others_as_they_stand() {
+    fn default_registry_is_first() {
         let text = r#"
             [other]
             x = 1
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant() {
+    fn invalid_registries_are_rejected() {
         for (text, expected) in [
             ("registries = 1", "config.toml:1:14: this must be a table of registries"),
             (
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_skill_names_its_registry() {
+    fn skill_may_name_its_registry() {
         let content_error = |rest: &str| {
             let text = format!("[skills]\na = {{ version = \"1\", {rest} }}");
             crate::manifest::Manifest::parse("savoir.toml", &text).unwrap_err().to_string()
@@ -246,7 +246,7 @@ mod tests {
             wrong.starts_with("savoir.toml:2:33: `a b` is not the address of a registry"),
             "{wrong}"
         );
-        assert!(content_error("registry = \"https://x/?a\"").contains("do not belong into it"));
+        assert!(content_error("registry = \"https://x/?a\"").contains("contains `?` or `#`"));
         assert!(content_error("namespace = \"A\"").contains("`A` is not a namespace"));
         assert!(content_error("path = \"x\"").contains("does not go together"));
     }

@@ -45,7 +45,7 @@ fn content_error(text: &str) -> String {
 }
 
 #[test]
-fn every_way_to_ask_for_a_skill() {
+fn all_requirement_forms_are_parsed() {
     let manifest = parse(FULL);
     assert_eq!(manifest.skills.len(), 7);
     let range = |text| VersionRange::parse(text).unwrap();
@@ -91,7 +91,7 @@ fn every_way_to_ask_for_a_skill() {
 }
 
 #[test]
-fn mistakes_have_a_place_and_a_way_out() {
+fn errors_have_position_and_hint() {
     for (text, expected) in [
         (
             "[skills]\na = 1",
@@ -165,7 +165,7 @@ fn mistakes_have_a_place_and_a_way_out() {
 }
 
 #[test]
-fn changes_keep_the_text() {
+fn edits_keep_comments_and_format() {
     let wanted = |text| SkillRequirement::Version {
         range: VersionRange::parse(text).unwrap(),
         registry: None,
@@ -201,7 +201,7 @@ fn sorted_lists_stay_sorted() {
 }
 
 #[test]
-fn a_file_without_the_table_gets_one() {
+fn skills_table_is_added() {
     let git = SkillRequirement::Git {
         url: "https://x".to_owned(),
         at: Revision::Branch("main".to_owned()),
@@ -220,7 +220,7 @@ fn a_file_without_the_table_gets_one() {
 }
 
 #[test]
-fn what_is_asked_for_survives_being_written() {
+fn requirements_round_trip() {
     for (name, wanted) in &parse(FULL).skills {
         let text = add_skill(FILE, "", name, wanted).unwrap();
         assert_eq!(&parse(&text).skills[name], wanted, "{text}");
@@ -232,7 +232,7 @@ fn what_is_asked_for_survives_being_written() {
 }
 
 #[test]
-fn files_that_are_not_there() {
+fn missing_file_is_none() {
     let place = tempfile::tempdir().unwrap();
     assert_eq!(Manifest::read(&place.path().join(FILE)).unwrap(), None);
     assert_eq!(Manifest::read(place.path()).unwrap_err().code(), "io");
@@ -243,7 +243,7 @@ proptest! {
 
     /// A part of a good file is replaced by anything: the rest is read, or refused with a place.
     #[test]
-    fn broken_files_do_not_break_the_reader(
+    fn arbitrary_files_do_not_panic(
         start in 0..1000_usize,
         length in 0..40_usize,
         new in "[\\PC\n\"={}\\[\\]:#,.-]{0,8}",
@@ -265,7 +265,7 @@ proptest! {
 }
 
 #[test]
-fn only_a_person_lets_a_registry_be_asked_without_encryption() {
+fn only_user_settings_allow_plain_http() {
     use crate::registry::PlainHttp;
 
     let text = "[registries.house]\nurl = \"http://house/registry\"\nallow-http = true\n";

@@ -13,10 +13,10 @@ use crate::{
 
 /// Names that a handler without a function is tried under, after the name of its action. A running
 /// action is looked for in the same way.
-const USUAL: [&str; 3] = ["handler", "main", "run"];
+const USUAL_FUNCTION_NAMES: [&str; 3] = ["handler", "main", "run"];
 
 /// A tool and what calling it does.
-pub(super) struct Call<'a> {
+pub(super) struct HandlerCall<'a> {
     pub(super) tool: &'a MigratedTool,
     pub(super) target: Target,
 }
@@ -50,69 +50,69 @@ pub(super) fn resolve<'a>(
     tree: &Tree,
     moved: Option<&(String, String)>,
     notes: &mut Vec<MigrationNote>,
-) -> Result<Vec<Call<'a>>, MigrationBlocker> {
+) -> Result<Vec<HandlerCall<'a>>, MigrationBlocker> {
     let mut calls = Vec::new();
     for tool in tools {
-        let mut look = Look { tool, tree, moved, notes };
-        calls.push(Call { tool, target: look.target()? });
+        let mut look = HandlerSearch { tool, tree, moved, notes };
+        calls.push(HandlerCall { tool, target: look.target()? });
     }
     Ok(calls)
 }
 
-struct Look<'a, 'n> {
+struct HandlerSearch<'a, 'n> {
     tool: &'a MigratedTool,
     tree: &'a Tree,
     moved: Option<&'a (String, String)>,
     notes: &'n mut Vec<MigrationNote>,
 }
 
-impl Look<'_, '_> {
+impl HandlerSearch<'_, '_> {
     fn target(&mut self) -> Result<Target, MigrationBlocker> {
         let (path, function) = split(&self.tool.handler);
         let path = path.strip_prefix("./").unwrap_or(path);
         if path.is_empty() {
-            return Ok(self.nothing("the action has no handler"));
+            return Ok(self.no_handler("the action has no handler"));
         }
-        path::check(path).map_err(|problem| self.refused(&problem))?;
+        path::check(path).map_err(|problem| self.path_blocker(&problem))?;
         let path = match self.moved {
             Some((from, to)) if from == path => to.as_str(),
             _ => path,
         };
         let Some(file) = self.tree.get(path) else {
-            return Ok(self.nothing(&format!("`{path}` is not in the skill")));
+            return Ok(self.no_handler(&format!("`{path}` is not in the skill")));
         };
         let is_python = path.rsplit_once('.').is_some_and(|(_, end)| end == "py");
         if !is_python {
             let why = format!("`{path}` is not Python; write the function in `{TOOLS_FILE}`");
-            return Ok(self.nothing(&why));
+            return Ok(self.no_handler(&why));
         }
         let module = match python::parse_bytes(&file.bytes) {
             Ok(module) => module,
-            Err(error) => return Ok(self.nothing(&format!("`{path}` does not read: {error}"))),
+            Err(error) => return Ok(self.no_handler(&format!("`{path}` does not read: {error}"))),
         };
         let name = match function {
-            "" => self.usual(&module),
+            "" => self.usual_function(&module),
             name => Some(name.to_owned()),
         };
         let Some(name) = name else {
-            return Ok(self.nothing(&format!("`{path}` has no function for the action")));
+            return Ok(self.no_handler(&format!("`{path}` has no function for the action")));
         };
         match module.function(&name) {
-            Some(function) => self.compare(function),
+            Some(function) => self.compare_parameters(function),
             None => self.review(&format!("see where `{path}` gets its function `{name}` from")),
         }
         Ok(Target::Function { path: path.to_owned(), name })
     }
 
-    fn usual(&self, module: &Module) -> Option<String> {
+    fn usual_function(&self, module: &Module) -> Option<String> {
         let action = &self.tool.action;
         let own = [action.clone(), action.replace('-', "_")];
-        let mut names = own.into_iter().chain(USUAL.map(str::to_owned));
+        let mut names = own.into_iter().chain(USUAL_FUNCTION_NAMES.map(str::to_owned));
         names.find(|name| module.function(name).is_some())
     }
 
     /// Says what the function takes and the action does not give, or the other way round.
-    fn compare(&mut self, function: &Function) {
+    fn compare_parameters(&mut self, function: &Function) {
         let name = &function.name;
         let takes = |argument: &String| function.parameters.iter().any(|one| one.name == *argument);
         let given = |parameter: &str| self.tool.arguments.iter().any(|one| one == parameter);
@@ -129,7 +129,7 @@ impl Look<'_, '_> {
         self.review(&message);
     }
 
-    fn nothing(&mut self, why: &str) -> Target {
+    fn no_handler(&mut self, why: &str) -> Target {
         self.review(&format!("calling it fails: {why}"));
         Target::Nothing(why.to_owned())
     }
@@ -138,7 +138,7 @@ impl Look<'_, '_> {
         self.notes.push(MigrationNote::review(format!("actions.{}", self.tool.action), message));
     }
 
-    fn refused(&self, problem: &PathProblem) -> MigrationBlocker {
+    fn path_blocker(&self, problem: &PathProblem) -> MigrationBlocker {
         let MigratedTool { action, handler, .. } = self.tool;
         let message = format!("the handler `{handler}` of `{action}`: {problem}");
         MigrationBlocker::new("handler_path", message)

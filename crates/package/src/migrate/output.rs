@@ -11,24 +11,24 @@ use super::{ExistingOutput, MigrationBlocker, SKILL_FILE};
 use crate::Tree;
 
 /// A result that is written and not yet in its place.
-pub(super) struct Staged {
+pub(super) struct StagedSkill {
     staging: TempDir,
     folder: PathBuf,
 }
 
-impl Staged {
+impl StagedSkill {
     /// Beside its place, so that moving it there is one step.
-    pub(super) fn beside(tree: &Tree, target: &Path) -> Result<Self, MigrationBlocker> {
+    pub(super) fn write_beside(tree: &Tree, target: &Path) -> Result<Self, MigrationBlocker> {
         let output = target.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(output).map_err(|error| failed(output, &error))?;
+        fs::create_dir_all(output).map_err(|error| io_blocker(output, &error))?;
         let staging = tempfile::Builder::new().prefix(".savoir-").tempdir_in(output);
         let name = target.file_name().unwrap_or_default();
-        Self::write(tree, staging.map_err(|error| failed(output, &error))?, Path::new(name))
+        Self::write(tree, staging.map_err(|error| io_blocker(output, &error))?, Path::new(name))
     }
 
     /// Where nobody sees it.
-    pub(super) fn elsewhere(tree: &Tree, name: &str) -> Result<Self, MigrationBlocker> {
-        let staging = tempfile::tempdir().map_err(|error| failed(Path::new(name), &error))?;
+    pub(super) fn write_to_temp(tree: &Tree, name: &str) -> Result<Self, MigrationBlocker> {
+        let staging = tempfile::tempdir().map_err(|error| io_blocker(Path::new(name), &error))?;
         Self::write(tree, staging, Path::new(name))
     }
 
@@ -45,7 +45,7 @@ impl Staged {
 
     /// Moves it into its place; what was there goes only when that worked.
     pub(super) fn move_to(self, target: &Path) -> Result<(), MigrationBlocker> {
-        let fail = |error: io::Error| failed(target, &error);
+        let fail = |error: io::Error| io_blocker(target, &error);
         if fs::symlink_metadata(target).is_err() {
             return fs::rename(&self.folder, target).map_err(fail);
         }
@@ -60,7 +60,7 @@ impl Staged {
 }
 
 /// Whether a result may be put somewhere.
-pub(super) fn check(
+pub(super) fn check_target(
     target: &Path,
     source: Option<&Path>,
     existing: ExistingOutput,
@@ -98,7 +98,7 @@ pub(super) fn is_inside(path: &Path, folder: &Path) -> bool {
     real.is_some_and(|real| real.starts_with(folder))
 }
 
-fn failed(path: &Path, error: &io::Error) -> MigrationBlocker {
+fn io_blocker(path: &Path, error: &io::Error) -> MigrationBlocker {
     // The kind alone: the message would name a temporary file.
     MigrationBlocker::new("io", format!("{} cannot be written: {}", path.display(), error.kind()))
 }

@@ -8,9 +8,9 @@ use std::fmt::Write as _;
 use savoir_skill::skill::{Parameter, ParameterKind};
 use serde_json::Value;
 
-use super::handler::{Call, Target};
+use super::handler::{HandlerCall, Target};
 
-const HEAD: &str = r#""""The tools of this skill. Each calls the handler of an action of OpenClaw."""
+const MODULE_HEADER: &str = r#""""The tools of this skill. Each calls the handler of an action of OpenClaw."""
 
 import importlib.util
 import os
@@ -54,12 +54,12 @@ def _call(path, function, arguments, optional):
 "#;
 
 /// Writes the module.
-pub(super) fn write(calls: &[Call<'_>]) -> String {
+pub(super) fn write(calls: &[HandlerCall<'_>]) -> String {
     let functions = calls.iter().map(function);
-    std::iter::once(HEAD.to_owned()).chain(functions).collect()
+    std::iter::once(MODULE_HEADER.to_owned()).chain(functions).collect()
 }
 
-fn function(call: &Call<'_>) -> String {
+fn function(call: &HandlerCall<'_>) -> String {
     let tool = &call.tool.tool;
     // Python wants parameters without a default first.
     let (needed, others): (Vec<&Parameter>, Vec<&Parameter>) =
@@ -74,8 +74,8 @@ fn function(call: &Call<'_>) -> String {
         Target::Nothing(why) => writeln!(text, "    raise NotImplementedError({})", string(why)),
         Target::Function { path, name } => {
             let (path, name) = (string(path), string(name));
-            let [given, optional] =
-                [Given::Always, Given::Perhaps].map(|when| arguments(call, when));
+            let [given, optional] = [ArgumentPresence::Always, ArgumentPresence::Perhaps]
+                .map(|when| arguments(call, when));
             writeln!(text, "    return _call({path}, {name}, {given}, {optional})")
         }
     };
@@ -102,19 +102,19 @@ fn parameter(parameter: &Parameter) -> String {
 
 /// When an argument is passed on.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Given {
+enum ArgumentPresence {
     Always,
     /// Only with a value: the handler may have a default of its own.
     Perhaps,
 }
 
 /// The arguments under the names that the handler knows.
-fn arguments(call: &Call<'_>, when: Given) -> String {
+fn arguments(call: &HandlerCall<'_>, when: ArgumentPresence) -> String {
     let parameters = call.tool.tool.parameters.iter().zip(&call.tool.arguments);
     let pairs: Vec<String> = parameters
         .filter(|(parameter, _)| {
             let perhaps = !parameter.required && parameter.default.is_none();
-            perhaps == (when == Given::Perhaps)
+            perhaps == (when == ArgumentPresence::Perhaps)
         })
         .map(|(parameter, name)| format!("{}: {}", string(name), parameter.name))
         .collect();

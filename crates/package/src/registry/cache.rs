@@ -26,7 +26,7 @@ pub(super) struct Cached {
 
 /// The first line of a kept file.
 #[derive(Serialize, Deserialize)]
-struct Head {
+struct CacheHeader {
     etag: Option<String>,
     absent: bool,
 }
@@ -52,16 +52,16 @@ impl Cache {
         read(&self.index_path(name))
     }
 
-    pub(super) fn keep_index(&self, name: &Name, cached: &Cached) {
-        keep(&self.index_path(name), cached);
+    pub(super) fn store_index(&self, name: &Name, cached: &Cached) {
+        store_cached(&self.index_path(name), cached);
     }
 
     pub(super) fn config(&self) -> Option<Cached> {
         read(&self.registry.join("config.json"))
     }
 
-    pub(super) fn keep_config(&self, cached: &Cached) {
-        keep(&self.registry.join("config.json"), cached);
+    pub(super) fn store_config(&self, cached: &Cached) {
+        store_cached(&self.registry.join("config.json"), cached);
     }
 
     /// An archive, if it is still what it was.
@@ -70,8 +70,8 @@ impl Cache {
         (sha256_hex(&bytes) == sha256).then_some(bytes)
     }
 
-    pub(super) fn keep_artifact(&self, sha256: &str, bytes: &[u8]) {
-        kept(&self.artifacts.join(sha256), bytes);
+    pub(super) fn store_artifact(&self, sha256: &str, bytes: &[u8]) {
+        store_bytes(&self.artifacts.join(sha256), bytes);
     }
 
     /// What is kept of the signatures of a version.
@@ -79,9 +79,9 @@ impl Cache {
         read(&self.signatures_path(name, version))?.text
     }
 
-    pub(super) fn keep_signatures(&self, name: &Name, version: &Version, text: &str) {
+    pub(super) fn store_signatures(&self, name: &Name, version: &Version, text: &str) {
         let cached = Cached { etag: None, text: Some(text.to_owned()) };
-        keep(&self.signatures_path(name, version), &cached);
+        store_cached(&self.signatures_path(name, version), &cached);
     }
 
     fn signatures_path(&self, name: &Name, version: &Version) -> PathBuf {
@@ -100,20 +100,20 @@ fn read(path: &Path) -> Option<Cached> {
     // What is damaged is as good as missing.
     let text = text_file::read(path, MAX_PACKAGE_INDEX_BYTES + 1024).ok()??;
     let (head, text) = text.split_once('\n')?;
-    let Head { etag, absent } = serde_json::from_str(head).ok()?;
+    let CacheHeader { etag, absent } = serde_json::from_str(head).ok()?;
     Some(Cached { etag, text: (!absent).then(|| text.to_owned()) })
 }
 
-fn keep(path: &Path, cached: &Cached) {
-    let head = Head { etag: cached.etag.clone(), absent: cached.text.is_none() };
+fn store_cached(path: &Path, cached: &Cached) {
+    let head = CacheHeader { etag: cached.etag.clone(), absent: cached.text.is_none() };
     let Ok(mut bytes) = serde_json::to_vec(&head) else { return };
     bytes.push(b'\n');
     bytes.extend(cached.text.iter().flat_map(|text| text.bytes()));
-    kept(path, &bytes);
+    store_bytes(path, &bytes);
 }
 
 /// Keeps a file. Whoever cannot keep anything asks more often, and that is all.
-fn kept(path: &Path, bytes: &[u8]) {
+fn store_bytes(path: &Path, bytes: &[u8]) {
     if let Err(error) = write(path, bytes) {
         tracing::debug!(path = %path.display(), %error, "nothing was kept");
     }
@@ -133,15 +133,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_reads_again() {
+    fn cached_values_round_trip() {
         let place = tempfile::tempdir().unwrap();
         let cache = Cache::new(place.path(), &Url::parse("https://x.example/registry/").unwrap());
         let (flat, deep) = (Name::parse("acme").unwrap(), Name::parse("acme/acorn").unwrap());
         let known =
             Cached { etag: Some("\"a\"".into()), text: Some("{\"b\": 1}\n{\"c\": 2}\n".into()) };
         let absent = Cached { etag: None, text: None };
-        cache.keep_index(&flat, &known);
-        cache.keep_index(&deep, &absent);
+        cache.store_index(&flat, &known);
+        cache.store_index(&deep, &absent);
         assert_eq!(cache.index(&flat), Some(known));
         assert_eq!(cache.index(&deep), Some(absent), "a name and a namespace may be the same");
         assert_eq!(cache.index(&Name::parse("other").unwrap()), None);
@@ -150,28 +150,28 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_noticed() {
+    fn damaged_cache_is_ignored() {
         let place = tempfile::tempdir().unwrap();
         let cache = Cache::new(place.path(), &Url::parse("https://x.example/").unwrap());
         let digest = sha256_hex(b"bytes");
-        cache.keep_artifact(&digest, b"bytes");
+        cache.store_artifact(&digest, b"bytes");
         assert_eq!(cache.artifact(&digest).unwrap(), b"bytes");
         let path = cache.artifacts.join(&digest);
         fs::write(&path, "other").unwrap();
         assert_eq!(cache.artifact(&digest), None);
         let name = Name::parse("a").unwrap();
-        cache.keep_index(&name, &Cached { etag: None, text: Some("x".into()) });
+        cache.store_index(&name, &Cached { etag: None, text: Some("x".into()) });
         fs::write(cache.index_path(&name), "no head").unwrap();
         assert_eq!(cache.index(&name), None);
     }
 
     #[test]
-    fn who_cannot_keep_anything_goes_on() {
+    fn unwritable_cache_is_ignored() {
         let place = tempfile::tempdir().unwrap();
         let blocked = place.path().join("file");
         fs::write(&blocked, "").unwrap();
         let cache = Cache::new(&blocked, &Url::parse("https://x.example/").unwrap());
-        cache.keep_artifact("a", b"b");
+        cache.store_artifact("a", b"b");
         assert_eq!(cache.artifact("a"), None);
     }
 }

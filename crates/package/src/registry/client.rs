@@ -17,9 +17,9 @@ use url::Url;
 use super::{
     Name, Network, RegistryError, Settings, Token,
     cache::{Cache, Cached},
-    error::plain,
+    error::printable,
     http::{RegistryConnection, RegistryRequest, RegistryResponse, ResponseBody},
-    wire::{Config, GoneLine, INDEX_VERSION, IndexLine, Lines, Reading},
+    wire::{Config, INDEX_VERSION, IndexLine, Lines, ParsedLine, TakenDownLine},
 };
 use crate::{
     limits::{MAX_PACKAGE_INDEX_BYTES, MAX_VERSIONS},
@@ -30,7 +30,7 @@ use crate::{
     },
 };
 
-pub use api::{Listing, Sort, Yanked};
+pub use api::{Listing, Sort, YankChange};
 pub(super) use artifact::tree;
 pub use closure::Closure;
 pub(super) use closure::needs;
@@ -39,37 +39,37 @@ pub(super) use closure::needs;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Package {
     lines: Arc<[IndexLine]>,
-    gone: Arc<[GoneLine]>,
+    taken_down: Arc<[TakenDownLine]>,
 }
 
 impl Package {
-    fn new(lines: Vec<IndexLine>, gone: Vec<GoneLine>) -> Self {
-        Self { lines: lines.into(), gone: gone.into() }
+    fn new(lines: Vec<IndexLine>, gone: Vec<TakenDownLine>) -> Self {
+        Self { lines: lines.into(), taken_down: gone.into() }
     }
 
     /// Returns the record of a version that was taken down; `None` if it was not.
-    pub fn gone(&self, version: &Version) -> Option<&GoneLine> {
-        self.gone.iter().find(|line| line.version == *version)
+    pub fn find_taken_down(&self, version: &Version) -> Option<&TakenDownLine> {
+        self.taken_down.iter().find(|line| line.version == *version)
     }
 
     /// Returns the record of the highest version in a range that was taken down.
-    pub fn taken_down(&self, range: &VersionRange) -> Option<&GoneLine> {
-        let gone = self.gone.iter().filter(|line| range.matches(&line.version));
+    pub fn find_taken_down_in(&self, range: &VersionRange) -> Option<&TakenDownLine> {
+        let gone = self.taken_down.iter().filter(|line| range.matches(&line.version));
         gone.max_by_key(|line| &line.version)
     }
 
     /// Returns the version that the registry assigns to the next text without frontmatter: a
     /// registry counts them up, and never reuses a number.
-    pub fn next_counted(&self) -> Version {
+    pub fn next_assigned_version(&self) -> Version {
         let versions = self.iter().map(|line| &line.version);
-        let all = versions.chain(self.gone.iter().map(|line| &line.version));
+        let all = versions.chain(self.taken_down.iter().map(|line| &line.version));
         let last = all.map(|version| version.patch).max();
         Version::new(0, 0, last.map_or(1, |last| last.saturating_add(1)))
     }
 
     /// The records of all versions that were taken down.
-    pub(super) fn all_gone(&self) -> &[GoneLine] {
-        &self.gone
+    pub(super) fn taken_down_versions(&self) -> &[TakenDownLine] {
+        &self.taken_down
     }
 }
 
@@ -86,7 +86,7 @@ impl std::ops::Deref for Package {
 pub struct Client(Arc<Inner>);
 
 struct Inner {
-    line: RegistryConnection,
+    connection: RegistryConnection,
     cache: Cache,
     config: OnceCell<KnownConfig>,
 }
@@ -121,47 +121,47 @@ impl Client {
         address: &str,
         token: Option<Token>,
     ) -> Result<Self, RegistryError> {
-        let base = base(address)?;
+        let base = parse_address(address)?;
         let cache = Cache::new(&settings.cache, &base);
-        let line = RegistryConnection { settings, http, base, token };
-        Ok(Self(Arc::new(Inner { line, cache, config: OnceCell::new() })))
+        let connection = RegistryConnection { settings, http, base, token };
+        Ok(Self(Arc::new(Inner { connection, cache, config: OnceCell::new() })))
     }
 
     /// The address of the registry, as a lock writes it.
     pub fn address(&self) -> String {
-        shown(&self.0.line.base).trim_end_matches('/').to_owned()
+        shown(&self.0.connection.base).trim_end_matches('/').to_owned()
     }
 
     /// Returns a client for the same registry with another token.
-    pub fn as_holder_of(&self, token: Token) -> Result<Self, RegistryError> {
-        let RegistryConnection { settings, http, base, .. } = &self.0.line;
+    pub fn with_token(&self, token: Token) -> Result<Self, RegistryError> {
+        let RegistryConnection { settings, http, base, .. } = &self.0.connection;
         Self::with(settings.clone(), http.clone(), base.as_str(), Some(token))
     }
 
     /// Returns a client for the same registry that only uses the cache.
     pub(super) fn offline(&self) -> Result<Self, RegistryError> {
-        let RegistryConnection { settings, http, base, token } = &self.0.line;
+        let RegistryConnection { settings, http, base, token } = &self.0.connection;
         let settings = Settings { network: Network::Offline, ..settings.clone() };
         Self::with(settings, http.clone(), base.as_str(), token.clone())
     }
 
     /// Whether requests are authenticated.
     pub fn has_token(&self) -> bool {
-        self.0.line.token.is_some()
+        self.0.connection.token.is_some()
     }
 
     pub(super) fn settings(&self) -> &Settings {
-        &self.0.line.settings
+        &self.0.connection.settings
     }
 
     /// Returns the address of a path below the registry.
     fn url(&self, path: &str) -> Result<Url, RegistryError> {
-        let url = self.0.line.base.join(path);
-        url.map_err(|_| malformed(&self.address(), format!("`{path}` is no part of an address")))
+        let url = self.0.connection.base.join(path);
+        url.map_err(|_| malformed(&self.address(), format!("`{path}` is not part of an address")))
     }
 
     async fn ask(&self, ask: RegistryRequest) -> Result<RegistryResponse, RegistryError> {
-        match self.0.line.ask(ask).await {
+        match self.0.connection.ask(ask).await {
             // Registries send an error code with every refusal. Without one, the server may not be
             // a registry.
             Err(RegistryError::Refused { code: None, status: 400..500, .. })
@@ -178,7 +178,7 @@ impl Client {
     async fn has_index(&self, path: &str) -> Option<bool> {
         let url = self.url(&format!("{path}index/v1/config.json")).ok()?;
         let address = shown(&url);
-        match self.0.line.ask(RegistryRequest::get(url).looked_up()).await {
+        match self.0.connection.ask(RegistryRequest::get(url).as_lookup()).await {
             Ok(RegistryResponse::Body(given)) => {
                 Some(json::<Config>(&address, &given.bytes).is_ok())
             }
@@ -201,34 +201,37 @@ impl Client {
 
     /// Returns the configuration of the registry.
     pub async fn config(&self) -> Result<Config, RegistryError> {
-        Ok(self.known().await?.config.clone())
+        Ok(self.known_config().await?.config.clone())
     }
 
-    async fn known(&self) -> Result<&KnownConfig, RegistryError> {
-        self.0.config.get_or_try_init(|| self.learn()).await
+    async fn known_config(&self) -> Result<&KnownConfig, RegistryError> {
+        self.0.config.get_or_try_init(|| self.load_config()).await
     }
 
-    async fn learn(&self) -> Result<KnownConfig, RegistryError> {
+    async fn load_config(&self) -> Result<KnownConfig, RegistryError> {
         let url = self.url("index/v1/config.json")?;
         let address = shown(&url);
         let cached = self.0.cache.config();
         if self.settings().is_offline() {
             let text = cached.and_then(|cached| cached.text);
             let text = text.ok_or_else(|| RegistryError::Offline(format!("`{address}`")))?;
-            return Ok(KnownConfig { config: config(&address, &text)?, reach: Reach::Public });
+            return Ok(KnownConfig {
+                config: parse_config(&address, &text)?,
+                reach: Reach::Public,
+            });
         }
         let etag = cached.as_ref().and_then(|cached| cached.etag.clone());
         let (text, reach) =
-            match self.ask(RegistryRequest::get(url).unless(etag).looked_up()).await? {
+            match self.ask(RegistryRequest::get(url).if_changed_from(etag).as_lookup()).await? {
                 RegistryResponse::Missing(_) => return Err(self.not_a_registry().await),
                 RegistryResponse::Same(reach) => (cached.and_then(|cached| cached.text), reach),
                 RegistryResponse::Body(ResponseBody { bytes, etag, reach }) => {
                     let text = text(&address, bytes)?;
-                    self.0.cache.keep_config(&Cached { etag, text: Some(text.clone()) });
+                    self.0.cache.store_config(&Cached { etag, text: Some(text.clone()) });
                     (Some(text), reach)
                 }
             };
-        Ok(KnownConfig { config: config(&address, &text.unwrap_or_default())?, reach })
+        Ok(KnownConfig { config: parse_config(&address, &text.unwrap_or_default())?, reach })
     }
 
     /// Returns the versions of a skill; `None` if the registry does not know it.
@@ -244,33 +247,35 @@ impl Client {
         let cached = self.0.cache.index(name);
         if self.settings().is_offline() {
             let what = || RegistryError::Offline(format!("`{name}` of `{}`", self.address()));
-            return self.both(name, cached.ok_or_else(what)?.text);
+            return self.parse_index(name, cached.ok_or_else(what)?.text);
         }
         let url = self.index_url(name)?;
         let address = shown(&url);
         let etag = cached.as_ref().and_then(|cached| cached.etag.clone());
-        let ask =
-            RegistryRequest::get(url).unless(etag).at_most(MAX_PACKAGE_INDEX_BYTES).looked_up();
+        let ask = RegistryRequest::get(url)
+            .if_changed_from(etag)
+            .at_most(MAX_PACKAGE_INDEX_BYTES)
+            .as_lookup();
         let found = match self.ask(ask).await? {
             RegistryResponse::Same(_) => {
-                return self.both(name, cached.and_then(|cached| cached.text));
+                return self.parse_index(name, cached.and_then(|cached| cached.text));
             }
             RegistryResponse::Missing(_) => {
                 // Checks the configuration first, so that a mistyped address is reported as such,
                 // and not as an unknown name.
-                self.known().await?;
+                self.known_config().await?;
                 Cached { etag: None, text: None }
             }
             RegistryResponse::Body(given) => {
                 Cached { etag: given.etag, text: Some(text(&address, given.bytes)?) }
             }
         };
-        let both = self.both(name, found.text.clone())?;
-        self.0.cache.keep_index(name, &found);
-        Ok(both)
+        let parsed = self.parse_index(name, found.text.clone())?;
+        self.0.cache.store_index(name, &found);
+        Ok(parsed)
     }
 
-    fn both(
+    fn parse_index(
         &self,
         name: &Name,
         text: Option<String>,
@@ -288,23 +293,23 @@ impl Client {
         for (at, reading) in Lines::of(text) {
             let wrong = |why: String| malformed(&address, format!("line {at}: {why}"));
             match reading {
-                Reading::Version(line, _) if line.name == *name => lines.push(*line),
-                Reading::Gone(line, _) if line.name == *name => gone.push(line),
-                Reading::Version(line, _) => {
+                ParsedLine::Version(line, _) if line.name == *name => lines.push(*line),
+                ParsedLine::Gone(line, _) if line.name == *name => gone.push(line),
+                ParsedLine::Version(line, _) => {
                     return Err(wrong(format!("it is of `{}`", line.name)));
                 }
-                Reading::Gone(line, _) => {
+                ParsedLine::Gone(line, _) => {
                     return Err(wrong(format!("it is of `{}`", line.name)));
                 }
-                Reading::Unusable(why) => self.skipped(&name.to_string(), why),
-                Reading::Broken(why) => return Err(wrong(why)),
+                ParsedLine::Unusable(why) => self.report_skipped(&name.to_string(), why),
+                ParsedLine::Broken(why) => return Err(wrong(why)),
             }
         }
         check_versions(&address, &lines, &gone)?;
         Ok(Package::new(lines, gone))
     }
 
-    fn skipped(&self, name: &str, why: String) {
+    fn report_skipped(&self, name: &str, why: String) {
         self.settings().tell(Progress::Skipped { name: name.to_owned(), why });
     }
 }
@@ -313,7 +318,7 @@ impl Client {
 fn check_versions(
     address: &str,
     lines: &[IndexLine],
-    gone: &[GoneLine],
+    gone: &[TakenDownLine],
 ) -> Result<(), RegistryError> {
     if lines.len() + gone.len() > MAX_VERSIONS {
         return Err(malformed(address, format!("it has more than {MAX_VERSIONS} versions")));
@@ -335,7 +340,7 @@ fn text(address: &str, bytes: Vec<u8>) -> Result<String, RegistryError> {
     String::from_utf8(bytes).map_err(|_| malformed(address, "it is not UTF-8"))
 }
 
-fn config(address: &str, text: &str) -> Result<Config, RegistryError> {
+fn parse_config(address: &str, text: &str) -> Result<Config, RegistryError> {
     let config: Config = json(address, text.as_bytes())?;
     if config.version != INDEX_VERSION {
         let address = address.to_owned();
@@ -345,21 +350,21 @@ fn config(address: &str, text: &str) -> Result<Config, RegistryError> {
 }
 
 fn json<T: serde::de::DeserializeOwned>(address: &str, bytes: &[u8]) -> Result<T, RegistryError> {
-    serde_json::from_slice(bytes).map_err(|error| malformed(address, plain(&error.to_string())))
+    serde_json::from_slice(bytes).map_err(|error| malformed(address, printable(&error.to_string())))
 }
 
 /// Parses the address of a registry, and adds a trailing slash so that paths can be joined to it.
-fn base(text: &str) -> Result<Url, RegistryError> {
+fn parse_address(text: &str) -> Result<Url, RegistryError> {
     let wrong = |why| RegistryError::Address { text: text.to_owned(), why };
-    let mut url = Url::parse(text).map_err(|_| wrong("it has no https:// at its beginning"))?;
+    let mut url = Url::parse(text).map_err(|_| wrong("it does not start with https://"))?;
     if !matches!(url.scheme(), "https" | "http") || !url.has_host() {
-        return Err(wrong("only https is spoken"));
+        return Err(wrong("only https is supported"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(wrong("a name or a password does not belong into an address"));
+        return Err(wrong("it contains a user name or a password"));
     }
     if url.query().is_some() || url.fragment().is_some() {
-        return Err(wrong("`?` and `#` do not belong into it"));
+        return Err(wrong("it contains `?` or `#`"));
     }
     let path = format!("{}/", url.path().trim_end_matches('/'));
     url.set_path(&path);
@@ -367,22 +372,26 @@ fn base(text: &str) -> Result<Url, RegistryError> {
 }
 
 /// Returns the cached index line of a locked skill. `installed` is the name of its folder.
-pub(crate) fn kept_line(cache: &Path, installed: &str, locked: &LockedSkill) -> Option<IndexLine> {
+pub(crate) fn cached_index_line(
+    cache: &Path,
+    installed: &str,
+    locked: &LockedSkill,
+) -> Option<IndexLine> {
     let (address, name) = locked.source.published(installed)?;
-    let (base, name) = (base(address).ok()?, Name::parse(name).ok()?);
+    let (base, name) = (parse_address(address).ok()?, Name::parse(name).ok()?);
     let text = Cache::new(cache, &base).index(&name)?.text?;
     let is_it = |line: &IndexLine| {
         line.name == name && line.version == locked.version && line.integrity == locked.integrity
     };
     Lines::of(&text).find_map(|(_, reading)| match reading {
-        Reading::Version(line, _) if is_it(&line) => Some(*line),
+        ParsedLine::Version(line, _) if is_it(&line) => Some(*line),
         _ => None,
     })
 }
 
 /// Returns the canonical address of a registry: without a trailing slash.
 pub fn canonical(text: &str) -> Result<String, RegistryError> {
-    Ok(base(text)?.as_str().trim_end_matches('/').to_owned())
+    Ok(parse_address(text)?.as_str().trim_end_matches('/').to_owned())
 }
 
 #[cfg(test)]
@@ -390,7 +399,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_of_registries() {
+    fn registry_addresses_are_normalized() {
         for text in ["https://X.example/registry", "https://x.example/registry/"] {
             assert_eq!(canonical(text).unwrap(), "https://x.example/registry");
         }

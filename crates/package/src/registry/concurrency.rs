@@ -8,7 +8,7 @@ use std::{
 use tokio::task::{JoinSet, spawn_blocking};
 
 /// How many files are asked for at once: enough to fill a line, and no burden to a server.
-pub(super) const AT_ONCE: usize = 16;
+pub(super) const MAX_CONCURRENT: usize = 16;
 
 /// Does something with each of some things, a few at a time, in no order. The first error ends it.
 pub(super) async fn run_concurrently<T, R, E, F>(
@@ -23,7 +23,7 @@ where
     let mut waiting = things.into_iter();
     let mut running = JoinSet::new();
     let mut done = Vec::new();
-    for thing in waiting.by_ref().take(AT_ONCE) {
+    for thing in waiting.by_ref().take(MAX_CONCURRENT) {
         running.spawn(work(thing));
     }
     while let Some(joined) = running.join_next().await {
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn not_too_many_at_once() {
+    async fn concurrency_is_limited() {
         let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let mut done = run_concurrently(0..100, |number| {
             let (now, most) = (now.clone(), most.clone());
@@ -78,7 +78,7 @@ mod tests {
         done.sort_unstable();
         assert_eq!(done, (0..100).collect::<Vec<_>>());
         let most = most.load(Ordering::SeqCst);
-        assert!((2..=AT_ONCE).contains(&most), "{most}");
+        assert!((2..=MAX_CONCURRENT).contains(&most), "{most}");
         let failed =
             run_concurrently(0..100, |n| async move { if n == 7 { Err(n) } else { Ok(n) } });
         assert_eq!(failed.await.unwrap_err(), 7);

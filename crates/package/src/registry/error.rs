@@ -10,7 +10,7 @@ use semver::Version;
 use serde_json::Value;
 use thiserror::Error;
 
-use super::{Name, NameError, wire::GoneLine};
+use super::{Name, NameError, wire::TakenDownLine};
 use crate::{
     SummaryError, archive::ArchiveError, limits::MAX_SHOWN_BYTES, source::SourceError,
     trust::SignatureError,
@@ -68,7 +68,7 @@ pub enum RegistryError {
     )]
     NobodyAsked(Name),
     /// No registry of that name is configured.
-    #[error("there is no registry `{}`; {}", name.escape_debug(), known_ones(known))]
+    #[error("there is no registry `{}`; {}", name.escape_debug(), known_names(known))]
     NoSuchRegistry {
         /// The requested name.
         name: String,
@@ -154,7 +154,7 @@ pub enum RegistryError {
     /// The registry took a version down.
     #[error(
         "{of} was taken down{}; it can no longer be installed: choose another version, or do without it",
-        because(reason.as_deref())
+        reason_suffix(reason.as_deref())
     )]
     TakenDown {
         of: Box<Release>,
@@ -162,7 +162,7 @@ pub enum RegistryError {
         reason: Option<String>,
     },
     /// A registry that only a lock names did not answer about some skills.
-    #[error("{registry} was asked about {}: {error}", listed(names))]
+    #[error("{registry} was asked about {}: {error}", quoted_names(names))]
     NoAnswer {
         registry: String,
         /// The names that it was asked about.
@@ -193,7 +193,7 @@ pub enum RegistryError {
     #[error("more than {0} skills need each other; ask for fewer at once")]
     TooMany(usize),
     /// The registry refused a request.
-    #[error("{}", refusal(.address, *.status, .message.as_deref()))]
+    #[error("{}", refusal_message(.address, *.status, .message.as_deref()))]
     Refused {
         address: String,
         /// The HTTP status.
@@ -341,7 +341,7 @@ impl RegistryError {
         let body: Value = serde_json::from_slice(body).unwrap_or_default();
         let first = |pointers: &[&str]| {
             let mut found = pointers.iter().filter_map(|pointer| body.pointer(pointer));
-            found.find_map(Value::as_str).map(plain)
+            found.find_map(Value::as_str).map(printable)
         };
         let is_word = |code: &String| {
             !code.is_empty() && code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
@@ -377,8 +377,8 @@ impl RegistryError {
     }
 
     /// Creates the error for a version that was taken down.
-    pub fn taken_down(gone: &GoneLine, registry: String) -> Self {
-        let reason = gone.withdrawn_reason.as_deref().map(plain);
+    pub fn taken_down(gone: &TakenDownLine, registry: String) -> Self {
+        let reason = gone.withdrawn_reason.as_deref().map(printable);
         Self::TakenDown { of: Box::new(Release::new(&gone.name, &gone.version, registry)), reason }
     }
 
@@ -388,7 +388,7 @@ impl RegistryError {
     }
 }
 
-fn known_ones(known: &[String]) -> String {
+fn known_names(known: &[String]) -> String {
     if known.is_empty() {
         return "none is set".to_owned();
     }
@@ -396,12 +396,12 @@ fn known_ones(known: &[String]) -> String {
     format!("there are {}", words::and(&known))
 }
 
-fn because(reason: Option<&str>) -> String {
+fn reason_suffix(reason: Option<&str>) -> String {
     reason.map(|reason| format!(": {}", reason.trim_end_matches('.'))).unwrap_or_default()
 }
 
 /// Lists up to three names, and the number of further ones.
-fn listed(names: &[Name]) -> String {
+fn quoted_names(names: &[Name]) -> String {
     let mut few: Vec<String> = names.iter().take(3).map(|name| format!("`{name}`")).collect();
     if names.len() > few.len() {
         few.push(format!("{} more", names.len() - few.len()));
@@ -409,7 +409,7 @@ fn listed(names: &[Name]) -> String {
     words::and(&few)
 }
 
-fn refusal(address: &str, status: u16, message: Option<&str>) -> String {
+fn refusal_message(address: &str, status: u16, message: Option<&str>) -> String {
     let way_out = match status {
         401 => "; log in with `savoir login`",
         429 => "; wait a little and try again",
@@ -425,7 +425,7 @@ fn refusal(address: &str, status: u16, message: Option<&str>) -> String {
 const MAX_FINDINGS: usize = 200;
 
 /// Makes untrusted text safe to print: one line, without control characters, and shortened.
-pub(super) fn plain(text: &str) -> String {
+pub(super) fn printable(text: &str) -> String {
     let hidden = |c: char| {
         c.is_control()
             || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -440,7 +440,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn servers_refuse_in_several_shapes() {
+    fn error_bodies_of_all_shapes_are_read() {
         let refused = |status, body: &str| {
             let error =
                 RegistryError::refused("https://x.example/a".into(), status, body.as_bytes());
@@ -465,8 +465,8 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_strangers_are_short() {
-        let long = plain(&"ä".repeat(MAX_SHOWN_BYTES));
+    fn remote_texts_are_shortened() {
+        let long = printable(&"ä".repeat(MAX_SHOWN_BYTES));
         assert!(long.len() <= MAX_SHOWN_BYTES + 3 && long.ends_with('…'));
     }
 }

@@ -1,7 +1,7 @@
 //! Resolves versions from registries and installed skills, and fetches them.
 
-mod order;
-mod shop;
+mod index;
+mod inputs;
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use savoir_skill::version::VersionRange;
 use semver::Version;
 use thiserror::Error;
 
-use self::{order::GatherInputs, shop::GatherIndex};
+use self::{index::GatherIndex, inputs::GatherInputs};
 use super::{
     KnownPackages, Name, Registries, RegistryError,
     concurrency::run_concurrently,
-    error::plain,
-    known_packages::Unanswered,
-    registries::{Lookup, unchanged},
+    error::printable,
+    known_packages::UnansweredLookup,
+    registries::{Lookup, check_integrity},
     wire::IndexLine,
 };
 use crate::{
@@ -108,8 +108,8 @@ pub enum GatherNote {
     },
 }
 
-impl From<&Unanswered> for GatherNote {
-    fn from(one: &Unanswered) -> Self {
+impl From<&UnansweredLookup> for GatherNote {
+    fn from(one: &UnansweredLookup) -> Self {
         let names = one.names.iter().map(ToString::to_string).collect();
         Self::Unanswered { registry: one.registry.clone(), names, why: one.why.clone() }
     }
@@ -156,21 +156,25 @@ impl GatherError {
 /// versions are chosen.
 pub async fn gather(
     registries: &Registries,
-    wish: &GatherRequest<'_>,
+    request: &GatherRequest<'_>,
 ) -> Result<GatheredSkills, GatherError> {
     let mut registries = registries.clone();
-    let order = GatherInputs::new(&mut registries, wish)?;
-    let (bound, homes) = (&order.bound, &order.homes);
-    let (local, held) = (&order.local, &order.held_names().cloned().collect());
-    let settled = &order.settled(&wish.update);
-    let lookup = Lookup { names: order.names(), bound, homes, local, held, settled };
+    let inputs = GatherInputs::new(&mut registries, request)?;
+    let lookup = Lookup {
+        names: inputs.names(),
+        required_registries: &inputs.required_registries,
+        namespace_registries: &inputs.namespace_registries,
+        names_without_registry: &inputs.names_without_registry,
+        available: &inputs.names_with_copies().cloned().collect(),
+        unchanged: &inputs.names_that_stay(&request.update),
+    };
     let known = registries.look_up(lookup).await?;
-    let shop = GatherIndex { known: &known, order: &order, network: registries.network() };
-    let resolution = choose(&registries, &shop, wish)?;
-    check_folders(&resolution)?;
-    check_homes(&registries, &shop, &resolution).await?;
-    let lines = to_fetch(&registries, &shop, &resolution)?;
-    let mut trees = fetch(&registries, lines).await?;
+    let index = GatherIndex { known: &known, inputs: &inputs, network: registries.network() };
+    let resolution = choose_versions(&registries, &index, request)?;
+    check_folders_differ(&resolution)?;
+    check_dependency_registries(&registries, &index, &resolution).await?;
+    let lines = versions_to_fetch(&registries, &index, &resolution)?;
+    let mut trees = fetch_versions(&registries, lines).await?;
     let (mut arrivals, mut registry_tiers) = (Vec::new(), BTreeMap::new());
     for name in &resolution.order {
         if let Some((line, at, tree)) = trees.remove(name) {
@@ -179,54 +183,59 @@ pub async fn gather(
                 tree,
                 called: line.name.last().to_owned(),
                 source: LockedSource::registry(&registries.at(at).address(), &line.name),
-                why: why(&order, wish, &line),
+                why: fetch_reason(&inputs, request, &line),
                 counted: Some(line.version),
             });
         }
     }
-    let notes = notes(&shop, &resolution);
+    let notes = collect_notes(&index, &resolution);
     Ok(GatheredSkills { arrivals, registry_tiers, notes, resolution })
 }
 
-fn choose(
+fn choose_versions(
     registries: &Registries,
-    shop: &GatherIndex<'_>,
-    wish: &GatherRequest<'_>,
+    index: &GatherIndex<'_>,
+    request: &GatherRequest<'_>,
 ) -> Result<Resolution, GatherError> {
-    let (roots, locked) = (shop.order.roots.clone(), shop.order.locked());
-    let mut request = Request { roots, locked, update: shop.order.freed(&wish.update) };
-    let mut chosen = resolve(shop, &request);
+    let (roots, locked) = (index.inputs.roots.clone(), index.inputs.locked_versions());
+    let mut resolve_request =
+        Request { roots, locked, update: index.inputs.with_published_names(&request.update) };
+    let mut chosen = resolve(index, &resolve_request);
     // A yanked version that cannot be replaced stays installed, and a note reports it.
     if chosen.is_err()
-        && let Some(update) = shop.update_of_the_rest(&request.update)
+        && let Some(update) = index.update_without_withdrawn(&resolve_request.update)
     {
-        request.update = update;
-        chosen = resolve(shop, &request);
+        resolve_request.update = update;
+        chosen = resolve(index, &resolve_request);
     }
-    chosen.map_err(|error| explained(registries, shop, error))
+    chosen.map_err(|error| add_registry_hints(registries, index, error))
 }
 
 /// Adds hints from the registries to a resolver error.
-fn explained(registries: &Registries, shop: &GatherIndex<'_>, error: ResolveError) -> GatherError {
+fn add_registry_hints(
+    registries: &Registries,
+    index: &GatherIndex<'_>,
+    error: ResolveError,
+) -> GatherError {
     let unasked: Vec<String> =
-        shop.known.unasked().iter().map(|name| format!("`{name}`")).collect();
+        index.known.unasked().iter().map(|name| format!("`{name}`")).collect();
     match error {
         // An unknown skill may exist in a registry that was not asked because Savoir is offline.
         ResolveError::Unknown(_) if !unasked.is_empty() => {
             RegistryError::Offline(unasked.join(", ")).into()
         }
         ResolveError::Unknown(mut why) => {
-            if let Some((gone, at)) = shop.all_gone_of(&why) {
+            if let Some((gone, at)) = index.find_fully_taken_down(&why) {
                 return RegistryError::taken_down(gone, registries.at(at).address()).into();
             }
-            why.hints.extend(registries.silent().map(|address| {
-                format!("`{address}` was not asked: {}", Registries::WAY_TO_THE_SILENT)
+            why.hints.extend(registries.unused().map(|address| {
+                format!("`{address}` was not asked: {}", Registries::UNUSED_REGISTRY_HINT)
             }));
-            why.hints.extend(shop.hints(&why));
+            why.hints.extend(index.hints(&why));
             ResolveError::Unknown(why).into()
         }
         ResolveError::Conflict(mut why) => {
-            why.hints.extend(shop.hints(&why));
+            why.hints.extend(index.hints(&why));
             ResolveError::Conflict(why).into()
         }
         error => error.into(),
@@ -234,15 +243,15 @@ fn explained(registries: &Registries, shop: &GatherIndex<'_>, error: ResolveErro
 }
 
 /// Returns the folder name of a skill: the last part of its published name.
-fn folder(name: &str) -> &str {
+fn folder_name(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }
 
-fn check_folders(resolution: &Resolution) -> Result<(), GatherError> {
+fn check_folders_differ(resolution: &Resolution) -> Result<(), GatherError> {
     let mut folders: BTreeMap<&str, &str> = BTreeMap::new();
     for name in resolution.chosen.keys() {
-        if let Some(first) = folders.insert(folder(name), name) {
-            let (folder, first, second) = (folder(name).into(), first.into(), name.clone());
+        if let Some(first) = folders.insert(folder_name(name), name) {
+            let (folder, first, second) = (folder_name(name).into(), first.into(), name.clone());
             return Err(GatherError::SameFolder { folder, first, second });
         }
     }
@@ -252,14 +261,14 @@ fn check_folders(resolution: &Resolution) -> Result<(), GatherError> {
 /// Rejects a dependency of a new skill that was chosen from another registry although the registry
 /// of the new skill has a skill of that name. It is ambiguous which of the two is meant, unless the
 /// user named the registry or the name has an owner.
-async fn check_homes(
+async fn check_dependency_registries(
     registries: &Registries,
-    shop: &GatherIndex<'_>,
+    index: &GatherIndex<'_>,
     resolution: &Resolution,
 ) -> Result<(), RegistryError> {
     for (needing, chosen) in &resolution.chosen {
-        let Some((line, home)) = shop.published(needing, &chosen.version) else { continue };
-        if shop.order.copy(needing, &chosen.version).is_some() {
+        let Some((line, home)) = index.find_published(needing, &chosen.version) else { continue };
+        if index.inputs.find_copy(needing, &chosen.version).is_some() {
             continue;
         }
         for need in line.needs().unwrap_or_default() {
@@ -268,11 +277,11 @@ async fn check_homes(
             else {
                 continue;
             };
-            let from = shop.published(&need.name, &needed.version).map(|(_, from)| from);
-            let is_settled = shop.order.is_named(&need.name)
+            let from = index.find_published(&need.name, &needed.version).map(|(_, from)| from);
+            let is_unambiguous = index.inputs.names_registry(&need.name)
                 || registries.owner_of(&name).is_some()
                 || from.is_none_or(|from| from == home);
-            if is_settled || registries.at(home).index(&name).await?.is_none() {
+            if is_unambiguous || registries.at(home).index(&name).await?.is_none() {
                 continue;
             }
             return Err(RegistryError::TwoHomes {
@@ -286,36 +295,40 @@ async fn check_homes(
     Ok(())
 }
 
-type ToFetch = (IndexLine, usize);
+type VersionAndRegistry = (IndexLine, usize);
 
 /// Returns the chosen versions that are not installed, or that the user requested by name again.
-fn to_fetch(
+fn versions_to_fetch(
     registries: &Registries,
-    shop: &GatherIndex<'_>,
+    index: &GatherIndex<'_>,
     resolution: &Resolution,
-) -> Result<Vec<ToFetch>, RegistryError> {
+) -> Result<Vec<VersionAndRegistry>, RegistryError> {
     let mut lines = Vec::new();
     for (name, chosen) in &resolution.chosen {
-        let line = shop.published(name, &chosen.version);
-        let held = shop.order.copy(name, &chosen.version);
-        if let (Some(held), Some((line, at))) = (held, line)
-            && held.registry.as_ref() == Some(&registries.at(at).address())
+        let line = index.find_published(name, &chosen.version);
+        let installed = index.inputs.find_copy(name, &chosen.version);
+        if let (Some(installed), Some((line, at))) = (installed, line)
+            && installed.registry.as_ref() == Some(&registries.at(at).address())
         {
-            unchanged(registries.at(at), line, &held.integrity)?;
+            check_integrity(registries.at(at), line, &installed.integrity)?;
         }
-        if held.is_some() && !shop.order.asked.contains_key(name) {
+        if installed.is_some() && !index.inputs.requested.contains_key(name) {
             continue;
         }
         match line {
             Some((line, at)) => lines.push((line.clone(), at)),
-            None => return Err(gone(registries, name, chosen)),
+            None => return Err(not_published_error(registries, name, chosen)),
         }
     }
     Ok(lines)
 }
 
 /// The error for a version that is installed, requested again, and no longer published.
-fn gone(registries: &Registries, name: &str, chosen: &resolve::Chosen) -> RegistryError {
+fn not_published_error(
+    registries: &Registries,
+    name: &str,
+    chosen: &resolve::Chosen,
+) -> RegistryError {
     let parsed = match Name::parse(name) {
         Ok(parsed) => parsed,
         Err(error) => return error.into(),
@@ -326,9 +339,12 @@ fn gone(registries: &Registries, name: &str, chosen: &resolve::Chosen) -> Regist
     }
 }
 
-type Fetched = BTreeMap<String, (IndexLine, usize, Tree)>;
+type FetchedVersions = BTreeMap<String, (IndexLine, usize, Tree)>;
 
-async fn fetch(registries: &Registries, lines: Vec<ToFetch>) -> Result<Fetched, RegistryError> {
+async fn fetch_versions(
+    registries: &Registries,
+    lines: Vec<VersionAndRegistry>,
+) -> Result<FetchedVersions, RegistryError> {
     let fetched = run_concurrently(lines, |(line, at)| {
         let client = registries.at(at).clone();
         async move {
@@ -340,38 +356,43 @@ async fn fetch(registries: &Registries, lines: Vec<ToFetch>) -> Result<Fetched, 
 }
 
 /// Returns the reason of a fetch such that [`crate::install`] resolves to the same versions.
-fn why(order: &GatherInputs, wish: &GatherRequest<'_>, line: &IndexLine) -> FetchReason {
+fn fetch_reason(
+    inputs: &GatherInputs,
+    request: &GatherRequest<'_>,
+    line: &IndexLine,
+) -> FetchReason {
     let name = line.name.to_string();
-    let is_held = order.is_held(&name);
-    if let Some(wanted) = order.asked.get(&name) {
-        return FetchReason::Requested(wanted.clone());
+    let has_locked_copy = inputs.has_locked_copy(&name);
+    if let Some(requirement) = inputs.requested.get(&name) {
+        return FetchReason::Requested(requirement.clone());
     }
-    match order.wanted.get(&name) {
+    match inputs.requirements.get(&name) {
         // `savoir.toml` requires the skill, and the lock has no copy of it from that source.
-        Some(wanted) if !is_held => FetchReason::Requested(wanted.clone()),
-        _ if wish.state.lock.skills.contains_key(line.name.last()) => FetchReason::Update,
+        Some(requirement) if !has_locked_copy => FetchReason::Requested(requirement.clone()),
+        _ if request.state.lock.skills.contains_key(line.name.last()) => FetchReason::Update,
         _ => FetchReason::IfNeeded,
     }
 }
 
-fn notes(shop: &GatherIndex<'_>, resolution: &Resolution) -> Vec<GatherNote> {
-    let mut notes: Vec<GatherNote> = shop.known.unanswered().iter().map(GatherNote::from).collect();
+fn collect_notes(index: &GatherIndex<'_>, resolution: &Resolution) -> Vec<GatherNote> {
+    let mut notes: Vec<GatherNote> =
+        index.known.unanswered().iter().map(GatherNote::from).collect();
     for (name, chosen) in &resolution.chosen {
-        if let Some(gone) = shop.gone(name, &chosen.version) {
+        if let Some(gone) = index.find_taken_down(name, &chosen.version) {
             let (name, version) = (name.clone(), chosen.version.clone());
-            let reason = gone.withdrawn_reason.as_deref().map(plain);
+            let reason = gone.withdrawn_reason.as_deref().map(printable);
             notes.push(GatherNote::TakenDown { name, version, reason });
             continue;
         }
-        let Some((line, _)) = shop.published(name, &chosen.version) else { continue };
+        let Some((line, _)) = index.find_published(name, &chosen.version) else { continue };
         let (name, version) = (name.clone(), chosen.version.clone());
         if line.yanked {
-            let reason = line.yanked_reason.as_deref().map(plain);
+            let reason = line.yanked_reason.as_deref().map(printable);
             let (name, version) = (name.clone(), version.clone());
             notes.push(GatherNote::Withdrawn { name, version, reason });
         }
         if let Some(message) = &line.deprecated {
-            notes.push(GatherNote::Deprecated { name, version, message: plain(message) });
+            notes.push(GatherNote::Deprecated { name, version, message: printable(message) });
         }
     }
     notes

@@ -17,16 +17,16 @@ use crate::{
     limits::{MAX_ANSWER_BYTES, MAX_REDIRECTS},
     source::{
         Progress, SourceError,
-        http::{Http, Reach, check, sent, shown, unreachable},
+        http::{Http, Reach, check, redirect_url, shown, unreachable},
     },
 };
 
-/// Most bytes of an answer that refuses.
+/// Maximum bytes that are read of an error response.
 const MAX_REFUSAL_BYTES: usize = 64 * 1024;
-/// Longest tag that is kept.
+/// Longer `ETag`s are not cached.
 const MAX_ETAG_BYTES: usize = 256;
 
-/// A question.
+/// A request to a registry.
 pub(super) struct RegistryRequest {
     method: Method,
     url: Url,
@@ -35,25 +35,25 @@ pub(super) struct RegistryRequest {
     limit: u64,
     reach: Reach,
     wait: WaitPolicy,
-    /// Whether it is always there.
-    there: bool,
+    /// Whether a 404 is an error, because every registry has this path.
+    must_exist: bool,
 }
 
-/// Bytes of an archive in a second, over as long as a registry may be silent: nobody waits for a drip.
+/// Minimum rate of an archive download, measured over the timeout for silence.
 const MIN_BYTES_PER_SECOND: u64 = 1024;
 
-/// How long an answer is waited for.
+/// How long to wait for a response.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WaitPolicy {
-    /// As long as a whole answer may take: something may have to be done for it.
+    /// The timeout of a whole response: the registry may have to do some work.
     Answer,
-    /// Not much longer than a registry is silent: it only has to look something up.
+    /// A short timeout without data: the registry only looks something up.
     Lookup,
-    /// As long as something comes that is more than a drip.
+    /// As long as data arrives at [`MIN_BYTES_PER_SECOND`] or faster.
     Archive,
 }
 
-/// How much of an archive came lately. One that began fast may not drip for ever, either.
+/// Measures the recent rate of a download, so that a download that becomes slow is stopped too.
 struct TransferRate {
     since: Instant,
     bytes: u64,
@@ -64,8 +64,8 @@ impl TransferRate {
         Self { since: Instant::now(), bytes: 0 }
     }
 
-    /// Counts what came; an error if that was too little for too long.
-    fn came(&mut self, bytes: u64, window: Duration, place: &str) -> Result<(), SourceError> {
+    /// Adds received bytes; fails if fewer than the minimum rate arrived during the window.
+    fn add(&mut self, bytes: u64, window: Duration, place: &str) -> Result<(), SourceError> {
         self.bytes += bytes;
         let waited = self.since.elapsed();
         if waited < window {
@@ -81,93 +81,88 @@ impl TransferRate {
 }
 
 impl RegistryRequest {
-    /// For a file, or a list.
     pub(super) fn get(url: Url) -> Self {
         let (method, reach) = (Method::GET, Reach::Anywhere);
         let (limit, wait) = (MAX_ANSWER_BYTES, WaitPolicy::Answer);
-        Self { method, url, etag: None, body: None, limit, reach, wait, there: false }
+        Self { method, url, etag: None, body: None, limit, reach, wait, must_exist: false }
     }
 
-    /// To do something.
     pub(super) fn post(url: Url, kind: impl Into<String>, body: Vec<u8>) -> Self {
-        Self { method: Method::POST, ..Self::get(url) }.with(kind, body)
+        Self { method: Method::POST, ..Self::get(url) }.with_body(kind, body)
     }
 
-    /// To put something in its place.
     pub(super) fn put(url: Url, kind: impl Into<String>, body: Vec<u8>) -> Self {
-        Self { method: Method::PUT, ..Self::get(url) }.with(kind, body)
+        Self { method: Method::PUT, ..Self::get(url) }.with_body(kind, body)
     }
 
-    /// To undo something.
     pub(super) fn delete(url: Url) -> Self {
         Self { method: Method::DELETE, ..Self::get(url) }
     }
 
-    /// With something to read.
-    pub(super) fn with(mut self, kind: impl Into<String>, body: Vec<u8>) -> Self {
+    pub(super) fn with_body(mut self, kind: impl Into<String>, body: Vec<u8>) -> Self {
         self.body = Some((kind.into(), body));
         self
     }
 
-    /// Only if it is not what is known already.
-    pub(super) fn unless(mut self, etag: Option<String>) -> Self {
+    /// Requests the content only if its `ETag` differs (`If-None-Match`).
+    pub(super) fn if_changed_from(mut self, etag: Option<String>) -> Self {
         self.etag = etag;
         self
     }
 
-    /// With at most so many bytes.
+    /// Limits the bytes of the response.
     pub(super) fn at_most(mut self, limit: u64) -> Self {
         self.limit = limit;
         self
     }
 
-    /// For something that a registry only has to look up.
-    pub(super) fn looked_up(mut self) -> Self {
+    /// Uses the short timeout of lookups.
+    pub(super) fn as_lookup(mut self) -> Self {
         self.wait = WaitPolicy::Lookup;
         self
     }
 
-    /// For something that is always there: that it is not is a refusal, which says why.
-    pub(super) fn known_to_be_there(mut self) -> Self {
-        self.there = true;
+    /// Treats a 404 as an error.
+    pub(super) fn must_exist(mut self) -> Self {
+        self.must_exist = true;
         self
     }
 
-    /// For an archive, which takes as long as the line is slow.
-    pub(super) fn archive(mut self) -> Self {
+    /// Has no total timeout, only a minimum rate.
+    pub(super) fn as_archive(mut self) -> Self {
         self.wait = WaitPolicy::Archive;
         self
     }
 
-    /// Because somebody gave the address who may not name every host.
+    /// Limits which hosts the address may lead to.
     pub(super) fn within(mut self, reach: Reach) -> Self {
         self.reach = reach;
         self
     }
 }
 
-/// What came back. Refusals are errors, except that something is not there.
+/// The response to a request. Error statuses other than 404 and 410 are errors.
 pub(super) enum RegistryResponse {
     Body(ResponseBody),
-    /// What is known already still holds.
+    /// The content did not change (304).
     Same(Reach),
-    /// There is no such thing: at the address, or where the registry sent who asked.
+    /// Nothing was found (404 or 410): at the address, or at this target of a redirect.
     Missing(Option<Box<Url>>),
 }
 
-/// The bytes of an answer.
+/// The body of a response.
 pub(super) struct ResponseBody {
     pub(super) bytes: Vec<u8>,
     pub(super) etag: Option<String>,
-    /// Whom the answer may name.
+    /// The hosts that addresses in the body may lead to.
     pub(super) reach: Reach,
 }
 
-/// The line to one registry.
+/// The connection to one registry.
 pub(super) struct RegistryConnection {
     pub(super) settings: Settings,
     pub(super) http: Arc<Http>,
-    /// With a slash at its end.
+    /// The address of the registry, with a trailing slash.
     pub(super) base: Url,
     pub(super) token: Option<Token>,
 }
@@ -175,83 +170,87 @@ pub(super) struct RegistryConnection {
 impl RegistryConnection {
     pub(super) async fn ask(
         &self,
-        ask: RegistryRequest,
+        request: RegistryRequest,
     ) -> Result<RegistryResponse, RegistryError> {
-        let place = shown(&ask.url);
+        let place = shown(&request.url);
         if self.settings.is_offline() {
             return Err(RegistryError::Offline(format!("`{place}`")));
         }
         self.settings.tell(Progress::Asking { place: place.clone() });
-        if ask.wait == WaitPolicy::Archive {
-            return self.follow(ask).await;
+        if request.wait == WaitPolicy::Archive {
+            return self.follow(request).await;
         }
         let waited = self.settings.patience;
-        let answer = timeout(waited, self.follow(ask)).await;
+        let answer = timeout(waited, self.follow(request)).await;
         answer.map_err(|_| SourceError::TimedOut { place, waited })?
     }
 
-    async fn follow(&self, mut ask: RegistryRequest) -> Result<RegistryResponse, RegistryError> {
-        let first = ask.url.clone();
+    async fn follow(
+        &self,
+        mut request: RegistryRequest,
+    ) -> Result<RegistryResponse, RegistryError> {
+        let first = request.url.clone();
         for _ in 0..=MAX_REDIRECTS {
-            let response = self.send(&ask).await?;
-            ask.reach = ask.reach.after(&ask.url, response.remote_addr());
+            let response = self.send(&request).await?;
+            request.reach = request.reach.after(&request.url, response.remote_addr());
             let status = response.status();
             if status.is_success() {
-                return Ok(RegistryResponse::Body(self.given(&ask, response).await?));
+                return Ok(RegistryResponse::Body(self.read_body(&request, response).await?));
             }
             match status.as_u16() {
-                304 if ask.etag.is_some() => return Ok(RegistryResponse::Same(ask.reach)),
-                404 | 410 if ask.method == Method::GET && !ask.there => {
-                    let elsewhere = (ask.url.origin() != first.origin()).then(|| ask.url.into());
+                304 if request.etag.is_some() => return Ok(RegistryResponse::Same(request.reach)),
+                404 | 410 if request.method == Method::GET && !request.must_exist => {
+                    let elsewhere =
+                        (request.url.origin() != first.origin()).then(|| request.url.into());
                     return Ok(RegistryResponse::Missing(elsewhere));
                 }
-                301 | 302 | 303 | 307 | 308 => ask.url = next(&ask, &response)?,
+                301 | 302 | 303 | 307 | 308 => request.url = redirect_target(&request, &response)?,
                 status => {
-                    let body = self.heard(&ask, beginning(response)).await?;
-                    return Err(RegistryError::refused(shown(&ask.url), status, &body));
+                    let body = self.wait_with_timeout(&request, read_error_body(response)).await?;
+                    return Err(RegistryError::refused(shown(&request.url), status, &body));
                 }
             }
         }
-        Err(refused(&ask.url, "it was sent elsewhere too often").into())
+        Err(address_error(&request.url, "it was redirected too often").into())
     }
 
-    async fn send(&self, ask: &RegistryRequest) -> Result<Response, RegistryError> {
-        self.may_be_asked(&ask.url)?;
-        let client = self.http.client(&ask.url, ask.reach)?;
-        let mut request = client.request(ask.method.clone(), ask.url.clone());
-        if let Some(token) = self.token.as_ref().filter(|_| self.may_know(&ask.url)) {
-            request = request.header(AUTHORIZATION, token.header()?);
+    async fn send(&self, request: &RegistryRequest) -> Result<Response, RegistryError> {
+        self.check_may_contact(&request.url)?;
+        let client = self.http.client(&request.url, request.reach)?;
+        let mut sent = client.request(request.method.clone(), request.url.clone());
+        if let Some(token) = self.token.as_ref().filter(|_| self.may_send_token(&request.url)) {
+            sent = sent.header(AUTHORIZATION, token.header()?);
         }
-        if let Some(etag) = &ask.etag {
-            request = request.header(IF_NONE_MATCH, etag);
+        if let Some(etag) = &request.etag {
+            sent = sent.header(IF_NONE_MATCH, etag);
         }
-        if let Some((kind, body)) = &ask.body {
-            request = request.header(CONTENT_TYPE, kind).body(body.clone());
+        if let Some((kind, body)) = &request.body {
+            sent = sent.header(CONTENT_TYPE, kind).body(body.clone());
         }
-        let sent = self.heard(ask, request.send()).await?;
-        Ok(sent.map_err(|error| unreachable(&ask.url, &error))?)
+        let response = self.wait_with_timeout(request, sent.send()).await?;
+        Ok(response.map_err(|error| unreachable(&request.url, &error))?)
     }
 
-    /// Waits for the next sign of life.
-    async fn heard<T>(
+    /// Waits for the next data, until the timeout for silence.
+    async fn wait_with_timeout<T>(
         &self,
-        ask: &RegistryRequest,
+        request: &RegistryRequest,
         sign: impl Future<Output = T>,
     ) -> Result<T, SourceError> {
-        let waited = self.silence(ask);
-        let silent = |_| SourceError::TimedOut { place: shown(&ask.url), waited };
+        let waited = self.silence_timeout(request);
+        let silent = |_| SourceError::TimedOut { place: shown(&request.url), waited };
         timeout(waited, sign).await.map_err(silent)
     }
 
-    fn silence(&self, ask: &RegistryRequest) -> Duration {
-        match ask.wait {
+    fn silence_timeout(&self, request: &RegistryRequest) -> Duration {
+        match request.wait {
             WaitPolicy::Answer => self.settings.patience,
             WaitPolicy::Lookup => self.settings.lookup_silence,
             WaitPolicy::Archive => self.settings.download_silence,
         }
     }
 
-    fn may_be_asked(&self, url: &Url) -> Result<(), SourceError> {
+    fn check_may_contact(&self, url: &Url) -> Result<(), SourceError> {
         let plain = self.settings.plain == PlainHttp::Anyone && url.scheme() == "http";
         if plain && url.username().is_empty() && url.password().is_none() {
             return Ok(());
@@ -259,37 +258,37 @@ impl RegistryConnection {
         check(url)
     }
 
-    /// Whether an address may have the token: only the registry itself, and nobody on the way.
-    fn may_know(&self, url: &Url) -> bool {
+    /// Whether the token may be sent to an address: only to the registry itself, and only encrypted.
+    fn may_send_token(&self, url: &Url) -> bool {
         url.origin() == self.base.origin() && check(url).is_ok()
     }
 
-    async fn given(
+    async fn read_body(
         &self,
-        ask: &RegistryRequest,
+        request: &RegistryRequest,
         mut response: Response,
     ) -> Result<ResponseBody, SourceError> {
-        let place = shown(&ask.url);
-        let too_large = || SourceError::TooLarge { place: place.clone(), limit: ask.limit };
+        let place = shown(&request.url);
+        let too_large = || SourceError::TooLarge { place: place.clone(), limit: request.limit };
         let of = response.content_length();
-        if of.is_some_and(|length| length > ask.limit) {
+        if of.is_some_and(|length| length > request.limit) {
             return Err(too_large());
         }
         let etag = response.headers().get(ETAG).and_then(|tag| tag.to_str().ok());
         let etag = etag.filter(|tag| tag.len() <= MAX_ETAG_BYTES).map(str::to_owned);
-        let (mut bytes, mut flow) = (Vec::new(), TransferRate::new());
+        let (mut bytes, mut transfer_rate) = (Vec::new(), TransferRate::new());
         loop {
-            let chunk = self.heard(ask, response.chunk()).await?;
-            let chunk = chunk.map_err(|error| unreachable(&ask.url, &error))?;
+            let chunk = self.wait_with_timeout(request, response.chunk()).await?;
+            let chunk = chunk.map_err(|error| unreachable(&request.url, &error))?;
             let Some(chunk) = chunk else {
-                return Ok(ResponseBody { bytes, etag, reach: ask.reach });
+                return Ok(ResponseBody { bytes, etag, reach: request.reach });
             };
-            if (bytes.len() + chunk.len()) as u64 > ask.limit {
+            if (bytes.len() + chunk.len()) as u64 > request.limit {
                 return Err(too_large());
             }
             bytes.extend_from_slice(&chunk);
-            if ask.wait == WaitPolicy::Archive {
-                flow.came(chunk.len() as u64, self.settings.download_silence, &place)?;
+            if request.wait == WaitPolicy::Archive {
+                transfer_rate.add(chunk.len() as u64, self.settings.download_silence, &place)?;
             }
             let so_far = bytes.len() as u64;
             self.settings.tell(Progress::Received { place: place.clone(), bytes: so_far, of });
@@ -297,22 +296,23 @@ impl RegistryConnection {
     }
 }
 
-fn refused(url: &Url, why: &'static str) -> SourceError {
+fn address_error(url: &Url, why: &'static str) -> SourceError {
     SourceError::Address { address: shown(url), why }
 }
 
-/// Where an answer sends a question. What is to be done is done here or nowhere.
-fn next(ask: &RegistryRequest, response: &Response) -> Result<Url, SourceError> {
-    if ask.method != Method::GET {
-        return Err(refused(&ask.url, "it sends elsewhere what was meant for it"));
+/// Returns the target of a redirect. Only `GET` requests follow redirects.
+fn redirect_target(request: &RegistryRequest, response: &Response) -> Result<Url, SourceError> {
+    if request.method != Method::GET {
+        return Err(address_error(&request.url, "it redirects a request that changes data"));
     }
     let target = response.headers().get(LOCATION).and_then(|target| target.to_str().ok());
-    let target = target.ok_or_else(|| refused(&ask.url, "it was sent to no address"))?;
-    sent(&ask.url, target)
+    let target =
+        target.ok_or_else(|| address_error(&request.url, "it redirects without an address"))?;
+    redirect_url(&request.url, target)
 }
 
-/// The first bytes of an answer that nobody needs in full.
-async fn beginning(mut response: Response) -> Vec<u8> {
+/// Reads the beginning of an error response.
+async fn read_error_body(mut response: Response) -> Vec<u8> {
     let mut bytes = Vec::new();
     while let Ok(Some(chunk)) = response.chunk().await {
         let room = MAX_REFUSAL_BYTES - bytes.len();
@@ -340,18 +340,21 @@ mod tests {
     }
 
     #[test]
-    fn who_may_be_asked_and_who_may_know() {
+    fn plain_http_and_token_rules() {
         let url = |text| Url::parse(text).unwrap();
         let strict = line("https://x.example/registry/", PlainHttp::ThisMachine);
         let loose = line("http://x.example/registry/", PlainHttp::Anyone);
-        assert!(strict.may_be_asked(&url("http://x.example/a")).is_err());
-        assert!(loose.may_be_asked(&url("http://x.example/a")).is_ok());
-        assert!(loose.may_be_asked(&url("http://me:pw@x.example/a")).is_err());
-        assert!(loose.may_be_asked(&url("ftp://x.example/a")).is_err());
-        assert!(strict.may_know(&url("https://x.example/elsewhere")));
+        assert!(strict.check_may_contact(&url("http://x.example/a")).is_err());
+        assert!(loose.check_may_contact(&url("http://x.example/a")).is_ok());
+        assert!(loose.check_may_contact(&url("http://me:pw@x.example/a")).is_err());
+        assert!(loose.check_may_contact(&url("ftp://x.example/a")).is_err());
+        assert!(strict.may_send_token(&url("https://x.example/elsewhere")));
         for other in ["https://x.example:444/", "https://y.example/", "http://x.example/"] {
-            assert!(!strict.may_know(&url(other)), "{other}");
+            assert!(!strict.may_send_token(&url(other)), "{other}");
         }
-        assert!(!loose.may_know(&url("http://x.example/a")), "everyone on the way would know, too");
+        assert!(
+            !loose.may_send_token(&url("http://x.example/a")),
+            "everyone on the way would know, too"
+        );
     }
 }

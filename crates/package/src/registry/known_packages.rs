@@ -6,7 +6,7 @@ use semver::Version;
 
 use super::{
     Name, Package,
-    wire::{GoneLine, IndexLine},
+    wire::{IndexLine, TakenDownLine},
 };
 use crate::resolve::{Candidate, Index, IndexError, VersionDependencies};
 
@@ -15,12 +15,12 @@ use crate::resolve::{Candidate, Index, IndexError, VersionDependencies};
 pub struct KnownPackages {
     packages: BTreeMap<String, FoundPackage>,
     unasked: BTreeSet<Name>,
-    unanswered: Vec<Unanswered>,
+    unanswered: Vec<UnansweredLookup>,
 }
 
 /// A registry that did not answer about skills for which no answer is needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Unanswered {
+pub(super) struct UnansweredLookup {
     /// The address of the registry.
     pub(super) registry: String,
     /// The names that it was asked about.
@@ -41,21 +41,21 @@ impl KnownPackages {
         self.packages.insert(name.to_string(), FoundPackage { registry, package });
     }
 
-    pub(super) fn leave_unasked(&mut self, names: BTreeSet<Name>) {
+    pub(super) fn add_unasked(&mut self, names: BTreeSet<Name>) {
         self.unasked.extend(names);
     }
 
-    pub(super) fn leave_unanswered(&mut self, unanswered: Unanswered) {
+    pub(super) fn add_unanswered(&mut self, unanswered: UnansweredLookup) {
         self.unanswered.push(unanswered);
     }
 
     /// Whether a name was looked up, or cannot be.
     pub(super) fn was_asked(&self, name: &Name) -> bool {
         let mut silent = self.unanswered.iter().flat_map(|one| &one.names);
-        self.has(name) || self.unasked.contains(name) || silent.any(|other| other == name)
+        self.contains(name) || self.unasked.contains(name) || silent.any(|other| other == name)
     }
 
-    pub(super) fn has(&self, name: &Name) -> bool {
+    pub(super) fn contains(&self, name: &Name) -> bool {
         self.packages.contains_key(&name.to_string())
     }
 
@@ -74,8 +74,8 @@ impl KnownPackages {
     }
 
     /// Returns the record of a version that was taken down; `None` if it was not.
-    pub fn gone(&self, name: &str, version: &Version) -> Option<&GoneLine> {
-        self.packages.get(name)?.package.gone(version)
+    pub fn find_taken_down(&self, name: &str, version: &Version) -> Option<&TakenDownLine> {
+        self.packages.get(name)?.package.find_taken_down(version)
     }
 
     /// Returns the position of the registry that has a skill.
@@ -84,12 +84,12 @@ impl KnownPackages {
     }
 
     /// Returns the versions of a skill that were taken down.
-    pub(super) fn all_gone(&self, name: &str) -> &[GoneLine] {
-        self.packages.get(name).map(|found| found.package.all_gone()).unwrap_or_default()
+    pub(super) fn taken_down_versions(&self, name: &str) -> &[TakenDownLine] {
+        self.packages.get(name).map(|found| found.package.taken_down_versions()).unwrap_or_default()
     }
 
     /// The registries that did not answer.
-    pub(super) fn unanswered(&self) -> &[Unanswered] {
+    pub(super) fn unanswered(&self) -> &[UnansweredLookup] {
         &self.unanswered
     }
 

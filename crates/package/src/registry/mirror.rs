@@ -25,22 +25,22 @@ use semver::{BuildMetadata, Version};
 
 use self::copied_versions::CopiedVersions;
 use super::{
-    Client, Listing, Name, RegistryError, Release, Yanked,
+    Client, Listing, Name, RegistryError, Release, YankChange,
     client::tree,
     concurrency::{blocking, run_concurrently},
-    wire::{Config, GoneLine, IndexLine, Lines, Reading},
+    wire::{Config, IndexLine, Lines, ParsedLine, TakenDownLine},
 };
 use crate::trust::Tier;
 
 /// The page size when listing skills.
 const PER_PAGE: u32 = 100;
 /// The folder for incomplete files.
-const PARTIAL: &str = ".savoir-partial";
+const PARTIAL_FILE: &str = ".savoir-partial";
 /// The lock file that is locked while a program copies into the folder.
-const BUSY: &str = ".savoir-mirror";
+const LOCK_FILE: &str = ".savoir-mirror";
 
 /// The yank reason in the copy for a version that the registry dropped.
-const DROPPED: &str = "its registry no longer has it, and does not say why";
+const DROPPED_REASON: &str = "its registry no longer has it, and does not say why";
 
 /// The skills to copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -101,12 +101,12 @@ pub async fn mirror(
                 return Err(RegistryError::Unknown { name, registry });
             }
             let names = closure.packages.into_keys().collect();
-            copy(client, &folder, names, &mut copied).await?;
+            copy_packages(client, &folder, names, &mut copied).await?;
         }
         MirrorSelection::Everything => {
-            let listed = everything(client, &folder, &mut copied).await?;
+            let listed = all_names(client, &folder, &mut copied).await?;
             let dropped = folder.names()?.into_iter().filter(|name| !listed.contains(name));
-            copy(client, &folder, dropped.collect(), &mut copied).await?;
+            copy_packages(client, &folder, dropped.collect(), &mut copied).await?;
         }
     }
     copied.removed = folder.remove(std::mem::take(&mut copied.gone))?;
@@ -114,20 +114,20 @@ pub async fn mirror(
     Ok(copied)
 }
 
-async fn everything(
+async fn all_names(
     client: &Client,
     folder: &Arc<MirrorFolder>,
     copied: &mut MirrorReport,
 ) -> Result<BTreeSet<Name>, RegistryError> {
     // Yanked versions are copied, too, because a lock may name them.
     let mut listing =
-        Listing { per_page: Some(PER_PAGE), yanked: Yanked::With, ..Listing::default() };
+        Listing { per_page: Some(PER_PAGE), yanked: YankChange::With, ..Listing::default() };
     let (mut cursors, mut listed) = (BTreeSet::new(), BTreeSet::new());
     loop {
         let page = client.list(&listing).await?;
         let names: BTreeSet<Name> = page.items.into_iter().map(|summary| summary.name).collect();
         listed.extend(names.iter().cloned());
-        copy(client, folder, names, copied).await?;
+        copy_packages(client, folder, names, copied).await?;
         let Some(next) = page.next_cursor else { return Ok(listed) };
         if !cursors.insert(sha256_hex(next.as_bytes())) {
             let why = "its list goes in a circle".to_owned();
@@ -137,7 +137,7 @@ async fn everything(
     }
 }
 
-async fn copy(
+async fn copy_packages(
     client: &Client,
     folder: &Arc<MirrorFolder>,
     names: BTreeSet<Name>,
@@ -145,7 +145,7 @@ async fn copy(
 ) -> Result<(), RegistryError> {
     let done = run_concurrently(names, |name| {
         let (client, folder) = (client.clone(), folder.clone());
-        async move { package(&client, &folder, name).await }
+        async move { copy_package(&client, &folder, name).await }
     });
     for mut one in done.await? {
         copied.skills += one.skills;
@@ -159,7 +159,7 @@ async fn copy(
 }
 
 /// Copies one skill: its archives, then its index.
-async fn package(
+async fn copy_package(
     client: &Client,
     folder: &MirrorFolder,
     name: Name,
@@ -168,54 +168,58 @@ async fn package(
     let text = match client.index_and_text(&name).await {
         Ok(Some((_, text))) => text,
         // The skill was removed while others were copied, or after it was copied.
-        Ok(None) if folder.index(&name)?.is_empty() => return Ok(copied),
+        Ok(None) if folder.copy_index(&name)?.is_empty() => return Ok(copied),
         Ok(None) => String::new(),
         Err(error) => {
-            copied.failed.push(MirrorFailure { name, version: None, error: passing(error)? });
+            copied.failed.push(MirrorFailure {
+                name,
+                version: None,
+                error: error_of_one_skill(error)?,
+            });
             return Ok(copied);
         }
     };
-    let index = index(client, folder, &name, &text, &mut copied).await?;
+    let index = copy_index(client, folder, &name, &text, &mut copied).await?;
     folder.write(&format!("index/v1/{}", name.index_path()), index.as_bytes())?;
     copied.skills += 1;
     Ok(copied)
 }
 
 /// Copies the archives of a skill, and returns the index text for the copy.
-async fn index(
+async fn copy_index(
     client: &Client,
     folder: &MirrorFolder,
     name: &Name,
     text: &str,
     copied: &mut MirrorReport,
 ) -> Result<String, RegistryError> {
-    let older = folder.index(name)?;
-    let (older, told) = (versions(&older), gone(&older));
+    let older = folder.copy_index(name)?;
+    let (older, told) = (version_lines(&older), taken_down_lines(&older));
     let mut memory = CopiedVersions::read(folder, name, older.values().map(|(line, _)| &**line))?;
     let mut lines: Vec<(Version, String)> = Vec::new();
     for (_, reading) in Lines::of(text) {
         let (line, text) = match reading {
-            Reading::Version(line, text) => (line, text),
-            Reading::Gone(line, text) => {
-                lines.push((number(&line.version), text.to_owned()));
+            ParsedLine::Version(line, text) => (line, text),
+            ParsedLine::Gone(line, text) => {
+                lines.push((without_build_metadata(&line.version), text.to_owned()));
                 continue;
             }
-            Reading::Unusable(_) | Reading::Broken(_) => continue,
+            ParsedLine::Unusable(_) | ParsedLine::Broken(_) => continue,
         };
-        let number = number(&line.version);
+        let number = without_build_metadata(&line.version);
         let was_told = told.get(&number).copied();
         let kept = older.get(&number).map(|(_, text)| *text);
         let returned = || {
             let of = Box::new(Release::new(&line.name, &line.version, client.address()));
             was_told.map(|_| RegistryError::ReturnedCopy { of })
         };
-        let outcome = match memory.changed(client, &line).or_else(returned) {
+        let outcome = match memory.changed_error(client, &line).or_else(returned) {
             // A version never changes: the copy keeps its line, and a version that was taken down
             // stays so.
             Some(error) => (Some(error), kept),
-            None => match files(client, folder, &line, copied).await {
+            None => match copy_files(client, folder, &line, copied).await {
                 Ok(()) => (None, Some(text)),
-                Err(error) => (Some(passing(error)?), None),
+                Err(error) => (Some(error_of_one_skill(error)?), None),
             },
         };
         if let Some(error) = outcome.0 {
@@ -231,20 +235,20 @@ async fn index(
             lines.push((number, text.to_owned()));
         }
     }
-    let named = named(text);
+    let named = listed_versions(text);
     for (version, (line, text)) in &older {
         if named.contains(version) {
             continue;
         }
-        insert(&mut lines, version, dropped(client, line, text, copied));
+        insert_line(&mut lines, version, dropped_line(client, line, text, copied));
         copied.versions += 1;
     }
     for (version, text) in told {
         if !lines.iter().any(|(other, _)| *other == version) {
-            insert(&mut lines, &version, text.to_owned());
+            insert_line(&mut lines, &version, text.to_owned());
         }
     }
-    for version in lines.iter().filter(|(_, text)| GoneLine::read(text).is_some()) {
+    for version in lines.iter().filter(|(_, text)| TakenDownLine::read(text).is_some()) {
         let of = |sha256| (name.clone(), version.0.clone(), sha256);
         copied.gone.extend(memory.digest(&version.0).map(of));
     }
@@ -253,41 +257,43 @@ async fn index(
 }
 
 /// Inserts a line so that higher versions come first.
-fn insert(lines: &mut Vec<(Version, String)>, version: &Version, text: String) {
+fn insert_line(lines: &mut Vec<(Version, String)>, version: &Version, text: String) {
     let place = lines.iter().position(|(other, _)| other < version).unwrap_or(lines.len());
     lines.insert(place, (version.clone(), text));
 }
 
 /// Returns a version without build metadata. Registries serve only one of two versions that differ
 /// only in the build.
-fn number(version: &Version) -> Version {
+fn without_build_metadata(version: &Version) -> Version {
     Version { build: BuildMetadata::EMPTY, ..version.clone() }
 }
 
 /// Returns the versions of an index that were taken down, with their lines.
-fn gone(text: &str) -> BTreeMap<Version, &str> {
+fn taken_down_lines(text: &str) -> BTreeMap<Version, &str> {
     let gone = Lines::of(text).filter_map(|(_, reading)| match reading {
-        Reading::Gone(line, text) => Some((number(&line.version), text)),
+        ParsedLine::Gone(line, text) => Some((without_build_metadata(&line.version), text)),
         _ => None,
     });
     gone.collect()
 }
 
 /// Returns the versions of an index, with their lines.
-fn versions(text: &str) -> BTreeMap<Version, (Box<IndexLine>, &str)> {
+fn version_lines(text: &str) -> BTreeMap<Version, (Box<IndexLine>, &str)> {
     let versions = Lines::of(text).filter_map(|(_, reading)| match reading {
-        Reading::Version(line, text) => Some((number(&line.version), (line, text))),
+        ParsedLine::Version(line, text) => {
+            Some((without_build_metadata(&line.version), (line, text)))
+        }
         _ => None,
     });
     versions.collect()
 }
 
 /// Returns all versions that an index mentions.
-fn named(text: &str) -> BTreeSet<Version> {
+fn listed_versions(text: &str) -> BTreeSet<Version> {
     let versions = Lines::of(text).filter_map(|(_, reading)| match reading {
-        Reading::Version(line, _) => Some(number(&line.version)),
-        Reading::Gone(line, _) => Some(number(&line.version)),
-        Reading::Unusable(_) | Reading::Broken(_) => None,
+        ParsedLine::Version(line, _) => Some(without_build_metadata(&line.version)),
+        ParsedLine::Gone(line, _) => Some(without_build_metadata(&line.version)),
+        ParsedLine::Unusable(_) | ParsedLine::Broken(_) => None,
     });
     versions.collect()
 }
@@ -295,8 +301,13 @@ fn named(text: &str) -> BTreeSet<Version> {
 /// Returns the line for a version that the registry dropped without a reason: it is yanked in the
 /// copy, so that existing installs keep working and new installs skip it. The first copy run
 /// reports it as a failure; later runs find the reason in the line.
-fn dropped(client: &Client, line: &IndexLine, text: &str, copied: &mut MirrorReport) -> String {
-    if line.yanked_reason.as_deref() == Some(DROPPED) {
+fn dropped_line(
+    client: &Client,
+    line: &IndexLine,
+    text: &str,
+    copied: &mut MirrorReport,
+) -> String {
+    if line.yanked_reason.as_deref() == Some(DROPPED_REASON) {
         return text.to_owned();
     }
     let of = Box::new(Release::new(&line.name, &line.version, client.address()));
@@ -306,24 +317,24 @@ fn dropped(client: &Client, line: &IndexLine, text: &str, copied: &mut MirrorRep
         return text.to_owned();
     };
     value["yanked"] = true.into();
-    value["yanked_reason"] = DROPPED.into();
+    value["yanked_reason"] = DROPPED_REASON.into();
     value.to_string()
 }
 
 /// Returns an error that concerns one skill only as a value; passes on others.
-fn passing(error: RegistryError) -> Result<RegistryError, RegistryError> {
+fn error_of_one_skill(error: RegistryError) -> Result<RegistryError, RegistryError> {
     if matches!(error, RegistryError::Io { .. }) { Err(error) } else { Ok(error) }
 }
 
 /// Copies the archive of a version, and the signatures that its registry has for it. The signatures
 /// are written to the path of the API, so that clients use the same address for a mirror.
-async fn files(
+async fn copy_files(
     client: &Client,
     folder: &MirrorFolder,
     line: &IndexLine,
     copied: &mut MirrorReport,
 ) -> Result<(), RegistryError> {
-    artifact(client, folder, line, copied).await?;
+    copy_artifact(client, folder, line, copied).await?;
     if line.earned() == Tier::Experimental {
         return Ok(());
     }
@@ -332,7 +343,7 @@ async fn files(
     folder.write(&format!("api/v1/skills/{}/{}/signatures", line.name, line.version), &text)
 }
 
-async fn artifact(
+async fn copy_artifact(
     client: &Client,
     folder: &MirrorFolder,
     line: &IndexLine,
@@ -343,9 +354,9 @@ async fn artifact(
         return Ok(());
     }
     // Whoever copies everything does not want it twice.
-    let bytes = match client.kept_artifact(line)? {
+    let bytes = match client.cached_artifact(line)? {
         Some(bytes) => bytes,
-        None => client.fresh_artifact(line).await?,
+        None => client.download_artifact(line).await?,
     };
     let (registry, line) = (client.address(), line.clone());
     let bytes = blocking(move || tree(&registry, &line, &bytes).map(|_| bytes)).await?;
@@ -364,7 +375,7 @@ struct MirrorFolder {
 impl MirrorFolder {
     fn open(root: &Path) -> Result<Self, RegistryError> {
         fs::create_dir_all(root).map_err(RegistryError::io(root))?;
-        let path = root.join(BUSY);
+        let path = root.join(LOCK_FILE);
         let busy = File::create(&path).map_err(RegistryError::io(&path))?;
         busy.try_lock().map_err(|error| match error {
             TryLockError::WouldBlock => RegistryError::Busy(root.to_owned()),
@@ -373,13 +384,13 @@ impl MirrorFolder {
         let folder = Self { root: root.to_owned(), _busy: busy };
         // Remove incomplete files of a crashed program.
         folder.close()?;
-        let partial = folder.root.join(PARTIAL);
+        let partial = folder.root.join(PARTIAL_FILE);
         fs::create_dir_all(&partial).map_err(RegistryError::io(&partial))?;
         Ok(folder)
     }
 
     fn close(&self) -> Result<(), RegistryError> {
-        let partial = self.root.join(PARTIAL);
+        let partial = self.root.join(PARTIAL_FILE);
         match fs::remove_dir_all(&partial) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 Err(RegistryError::io(&partial)(error))
@@ -389,7 +400,7 @@ impl MirrorFolder {
     }
 
     /// Returns the index text of a skill in the copy; empty if there is none yet.
-    fn index(&self, name: &Name) -> Result<String, RegistryError> {
+    fn copy_index(&self, name: &Name) -> Result<String, RegistryError> {
         let path = self.root.join("index/v1").join(name.index_path());
         match fs::read_to_string(&path) {
             Ok(text) => Ok(text),
@@ -403,7 +414,7 @@ impl MirrorFolder {
         let mut names = BTreeSet::new();
         self.each_index(|text| {
             names.extend(Lines::of(text).find_map(|(_, reading)| match reading {
-                Reading::Version(line, _) => Some(line.name),
+                ParsedLine::Version(line, _) => Some(line.name),
                 _ => None,
             }));
         })?;
@@ -443,7 +454,7 @@ impl MirrorFolder {
         }
         let mut needed = BTreeSet::new();
         self.each_index(|text| {
-            needed.extend(versions(text).into_values().map(|(line, _)| line.sha256));
+            needed.extend(version_lines(text).into_values().map(|(line, _)| line.sha256));
         })?;
         gone.retain(|(_, _, sha256)| !needed.contains(sha256));
         for (_, _, sha256) in &gone {
@@ -472,7 +483,7 @@ impl MirrorFolder {
             fs::create_dir_all(target.parent().unwrap_or(&self.root))?;
             let mut file = tempfile::Builder::new()
                 .permissions(fs::Permissions::from_mode(0o644))
-                .tempfile_in(self.root.join(PARTIAL))?;
+                .tempfile_in(self.root.join(PARTIAL_FILE))?;
             file.write_all(bytes)?;
             // The umask of the process may have removed permissions that web servers need.
             file.as_file().set_permissions(fs::Permissions::from_mode(0o644))?;

@@ -8,11 +8,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use thiserror::Error;
 
 /// Longest part of a name, in bytes.
-const MAX_PART: usize = 64;
+const MAX_PART_BYTES: usize = 64;
 /// Words that mean something else in addresses.
-const TAKEN: [&str; 3] = ["download", "versions", "index"];
+const RESERVED_NAMES: [&str; 3] = ["download", "versions", "index"];
 /// Whose prose is that nobody put a name on.
-const ANONYMOUS: &str = "anon";
+const ANONYMOUS_NAMESPACE: &str = "anon";
 
 /// The name of a published skill: `pdf`, or `acme/pdf` in the namespace `acme`. It is safe in
 /// addresses and as a path.
@@ -58,7 +58,7 @@ impl Name {
         let refused = |why| {
             let text = namespace.map_or_else(|| last.to_owned(), |first| format!("{first}/{last}"));
             // Nobody reads more of it.
-            NameError { text: text.chars().take(2 * MAX_PART).collect(), why }
+            NameError { text: text.chars().take(2 * MAX_PART_BYTES).collect(), why }
         };
         for part in namespace.into_iter().chain([last]) {
             check(part).map_err(refused)?;
@@ -83,7 +83,7 @@ impl Name {
 
     /// Whether it is prose that nobody put a name on: the registry counts its versions.
     pub fn is_anonymous(&self) -> bool {
-        self.namespace() == Some(ANONYMOUS)
+        self.namespace() == Some(ANONYMOUS_NAMESPACE)
     }
 
     /// The prefix that only some may use, if the name or its namespace begins with one.
@@ -118,7 +118,7 @@ fn check(part: &str) -> Result<(), &'static str> {
     if part.is_empty() {
         return Err("a part of it is empty");
     }
-    if part.len() > MAX_PART {
+    if part.len() > MAX_PART_BYTES {
         return Err("a part of it has more than 64 letters");
     }
     let small = |word: &str| {
@@ -127,7 +127,7 @@ fn check(part: &str) -> Result<(), &'static str> {
     if !part.starts_with(|c: char| c.is_ascii_lowercase()) || !part.split('-').all(small) {
         return Err("other characters are in it");
     }
-    if TAKEN.contains(&part) {
+    if RESERVED_NAMES.contains(&part) {
         return Err("this word means something else in addresses");
     }
     Ok(())
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_where_they_are() {
+    fn names_and_index_paths() {
         for (text, namespace, owner, path) in [
             ("web-search", None, "web-search", "we/web-search"),
             ("acme/pdf", Some("acme"), "acme", "pd/acme/pdf"),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name() {
+    fn invalid_names_are_rejected() {
         let long = "a".repeat(65);
         for text in [
             "",
@@ -241,7 +241,7 @@ mod tests {
 
         /// Whatever is a name stays in its folder and reads again.
         #[test]
-        fn names_never_climb(text in "[a-z./-]{1,12}|\\PC{0,12}") {
+        fn index_paths_never_contain_parent_parts(text in "[a-z./-]{1,12}|\\PC{0,12}") {
             if let Ok(name) = Name::parse(&text) {
                 prop_assert_eq!(name.to_string(), text);
                 let path = name.index_path();

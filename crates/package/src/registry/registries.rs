@@ -73,11 +73,11 @@ struct Registry {
     names: Vec<String>,
     namespaces: BTreeSet<String>,
     /// Whether it can be the default registry for namespaces that belong to no registry.
-    is_open: bool,
+    can_be_default: bool,
     /// Whether it is always asked about such namespaces.
     is_fallback: bool,
     /// The position among the configured registries; `None` if it is not configured.
-    set: Option<usize>,
+    configured_position: Option<usize>,
     /// Whether the user or `savoir.toml` named it; `false` if only a lock did.
     is_named: bool,
 }
@@ -99,7 +99,7 @@ impl Registries {
         let address = canonical(&address)?;
         let at = self.position(&address);
         for namespace in &namespaces {
-            let owner = self.owner(namespace);
+            let owner = self.owner_position(namespace);
             if let Some(owner) = owner.filter(|owner| Some(*owner) != at) {
                 let (namespace, first) = (namespace.clone(), self.list[owner].client.address());
                 return Err(RegistryError::TwoOwners { namespace, first, second: address });
@@ -107,32 +107,32 @@ impl Registries {
         }
         let at = at.unwrap_or(self.list.len());
         if plain == PlainHttp::Anyone && self.plain.insert(address.clone()) {
-            self.renew(&address)?;
+            self.recreate_client(&address)?;
         }
         if at == self.list.len() {
-            let client = self.client(&address)?;
+            let client = self.new_client(&address)?;
             let (names, namespaces) = (Vec::new(), BTreeSet::new());
             self.list.push(Registry {
                 client,
                 names,
                 namespaces,
-                is_open: false,
+                can_be_default: false,
                 is_fallback: false,
-                set: None,
+                configured_position: None,
                 is_named: true,
             });
         }
         if let Some(token) = token {
             self.log_in(&address, token)?;
         }
-        let next = self.list.iter().filter(|one| one.set.is_some()).count();
+        let next = self.list.iter().filter(|one| one.configured_position.is_some()).count();
         let known = &mut self.list[at];
         known.is_named = true;
         if !passing {
-            known.set.get_or_insert(next);
+            known.configured_position.get_or_insert(next);
         }
         known.names.extend(name);
-        known.is_open |= namespaces.is_empty() && !passing;
+        known.can_be_default |= namespaces.is_empty() && !passing;
         known.is_fallback |= fallback;
         known.namespaces.extend(namespaces);
         Ok(at)
@@ -143,19 +143,19 @@ impl Registries {
     pub fn log_in(&mut self, address: &str, token: Token) -> Result<(), RegistryError> {
         let address = canonical(address)?;
         self.tokens.insert(address.clone(), token);
-        self.renew(&address)
+        self.recreate_client(&address)
     }
 
     /// Recreates the client of a registry after its settings changed.
-    fn renew(&mut self, address: &str) -> Result<(), RegistryError> {
-        let client = self.client(address)?;
+    fn recreate_client(&mut self, address: &str) -> Result<(), RegistryError> {
+        let client = self.new_client(address)?;
         for known in self.list.iter_mut().filter(|known| known.client.address() == address) {
             known.client = client.clone();
         }
         Ok(())
     }
 
-    fn client(&self, address: &str) -> Result<Client, RegistryError> {
+    fn new_client(&self, address: &str) -> Result<Client, RegistryError> {
         let token = self.tokens.get(address).cloned();
         let mut settings = self.settings.clone();
         if self.plain.contains(address) {
@@ -171,9 +171,9 @@ impl Registries {
 
     /// Returns the registry that has a skill: the only one that may be asked about it, else the
     /// first that knows it, else the first.
-    pub async fn home_of(&self, name: &Name) -> Result<Client, RegistryError> {
+    pub async fn registry_of(&self, name: &Name) -> Result<Client, RegistryError> {
         let first = self.client_of(name)?;
-        if self.route(name).len() == 1 {
+        if self.registries_to_ask(name).len() == 1 {
             return Ok(first.clone());
         }
         Ok(self.find(name).await?.unwrap_or_else(|| first.clone()))
@@ -181,7 +181,7 @@ impl Registries {
 
     /// Returns the first registry that knows a skill, of those that may be asked about it.
     pub async fn find(&self, name: &Name) -> Result<Option<Client>, RegistryError> {
-        for at in self.route(name) {
+        for at in self.registries_to_ask(name) {
             if self.at(at).index(name).await?.is_some() {
                 return Ok(Some(self.at(at).clone()));
             }
@@ -200,13 +200,13 @@ impl Registries {
     }
 
     /// All registries in order, with their names in `[registries]`.
-    pub fn titled(&self) -> impl Iterator<Item = (Option<&str>, &Client)> {
+    pub fn named_clients(&self) -> impl Iterator<Item = (Option<&str>, &Client)> {
         self.list.iter().map(|known| (known.names.first().map(String::as_str), &known.client))
     }
 
     /// Returns the registry in which a name is published and looked up first.
     pub fn client_of(&self, name: &Name) -> Result<&Client, RegistryError> {
-        let at = self.route(name).first().copied();
+        let at = self.registries_to_ask(name).first().copied();
         let nobody = || {
             if self.list.is_empty() {
                 return RegistryError::None(name.to_string());
@@ -218,13 +218,14 @@ impl Registries {
 
     /// Returns the registry to which the namespace of a name belongs, if one is configured.
     pub fn owner_of(&self, name: &Name) -> Option<&Client> {
-        self.owner(name.owner()).map(|at| self.at(at))
+        self.owner_position(name.owner()).map(|at| self.at(at))
     }
 
     /// Returns the namespaces of a registry that only serves these.
-    pub fn bounds(&self, client: &Client) -> Option<&BTreeSet<String>> {
+    pub fn only_namespaces(&self, client: &Client) -> Option<&BTreeSet<String>> {
         let known = self.position(&client.address()).map(|at| &self.list[at])?;
-        let is_bounded = !known.namespaces.is_empty() && !known.is_open && !known.is_fallback;
+        let is_bounded =
+            !known.namespaces.is_empty() && !known.can_be_default && !known.is_fallback;
         is_bounded.then_some(&known.namespaces)
     }
 
@@ -253,7 +254,7 @@ impl Registries {
     }
 
     /// Returns the position of a registry that a lock names. Other skills are not looked up in it.
-    pub(super) fn place_of_lock(&mut self, address: &str) -> Result<usize, RegistryError> {
+    pub(super) fn position_of_locked(&mut self, address: &str) -> Result<usize, RegistryError> {
         if let Some(at) = self.position(&canonical(address)?) {
             return Ok(at);
         }
@@ -272,13 +273,17 @@ impl Registries {
     }
 
     /// Returns the position of the registry that owns a namespace.
-    fn owner(&self, namespace: &str) -> Option<usize> {
+    fn owner_position(&self, namespace: &str) -> Option<usize> {
         self.list.iter().position(|known| known.namespaces.contains(namespace))
     }
 
     /// Checks that the namespace of a skill does not belong to another registry.
-    pub(super) fn check_own(&self, name: &Name, place: usize) -> Result<(), RegistryError> {
-        match self.owner(name.owner()) {
+    pub(super) fn check_namespace_owner(
+        &self,
+        name: &Name,
+        place: usize,
+    ) -> Result<(), RegistryError> {
+        match self.owner_position(name.owner()) {
             Some(owner) if owner != place => Err(RegistryError::NotItsOwn {
                 name: name.clone(),
                 owner: self.at(owner).address(),
@@ -289,11 +294,11 @@ impl Registries {
     }
 
     /// Returns the registries in which a name is looked up, in order.
-    fn route(&self, name: &Name) -> Vec<usize> {
-        if let Some(owner) = self.owner(name.owner()) {
+    fn registries_to_ask(&self, name: &Name) -> Vec<usize> {
+        if let Some(owner) = self.owner_position(name.owner()) {
             return vec![owner];
         }
-        let asked = self.for_anybody();
+        let asked = self.default_registries();
         if !asked.is_empty() {
             return asked;
         }
@@ -304,23 +309,23 @@ impl Registries {
     }
 
     /// Returns the registries for namespaces that belong to no registry, in order.
-    fn for_anybody(&self) -> Vec<usize> {
-        let mut set: Vec<usize> = (0..self.list.len()).collect();
-        set.retain(|at| self.list[*at].set.is_some());
-        set.sort_by_key(|at| self.list[*at].set);
-        let open = set.iter().copied().find(|at| self.list[*at].is_open);
-        set.retain(|at| Some(*at) == open || self.list[*at].is_fallback);
-        set
+    fn default_registries(&self) -> Vec<usize> {
+        let mut positions: Vec<usize> = (0..self.list.len()).collect();
+        positions.retain(|at| self.list[*at].configured_position.is_some());
+        positions.sort_by_key(|at| self.list[*at].configured_position);
+        let open = positions.iter().copied().find(|at| self.list[*at].can_be_default);
+        positions.retain(|at| Some(*at) == open || self.list[*at].is_fallback);
+        positions
     }
 
     /// A hint how to use a registry that is not asked about namespaces without an owner.
-    pub const WAY_TO_THE_SILENT: &str =
+    pub const UNUSED_REGISTRY_HINT: &str =
         "give --registry, or write its name into the `namespaces` of that registry";
 
     /// Returns the registries that could be asked about namespaces without an owner, but are not.
-    pub fn silent(&self) -> impl Iterator<Item = String> {
-        let asked = self.for_anybody();
-        let open = (0..self.list.len()).filter(|at| self.list[*at].is_open);
+    pub fn unused(&self) -> impl Iterator<Item = String> {
+        let asked = self.default_registries();
+        let open = (0..self.list.len()).filter(|at| self.list[*at].can_be_default);
         open.filter(move |at| !asked.contains(at)).map(|at| self.at(at).address())
     }
 
@@ -328,9 +333,15 @@ impl Registries {
     /// to.
     pub async fn prefetch(&self, names: &[Name]) -> Result<KnownPackages, RegistryError> {
         let (names, nothing) = (names.iter().cloned().collect(), BTreeSet::new());
-        let (bound, homes) = (&BTreeMap::new(), &BTreeMap::new());
-        let (local, held, settled) = (&nothing, &nothing, &nothing);
-        self.look_up(Lookup { names, bound, homes, local, held, settled }).await
+        let lookup = Lookup {
+            names,
+            required_registries: &BTreeMap::new(),
+            namespace_registries: &BTreeMap::new(),
+            names_without_registry: &nothing,
+            available: &nothing,
+            unchanged: &nothing,
+        };
+        self.look_up(lookup).await
     }
 
     /// Returns the registry of a locked skill and its name there; fails if the name belongs to
@@ -364,19 +375,19 @@ impl Registries {
         let package = client.index(&name).await?;
         let unknown = || RegistryError::Unknown { name: name.clone(), registry: client.address() };
         let package = package.ok_or_else(unknown)?;
-        if let Some(gone) = package.gone(&locked.version) {
+        if let Some(gone) = package.find_taken_down(&locked.version) {
             return Err(RegistryError::taken_down(gone, client.address()));
         }
         let line = package.iter().find(|line| line.version == locked.version);
         let line = line
             .ok_or_else(|| RegistryError::no_version(&name, &locked.version, client.address()))?;
-        unchanged(&client, line, &locked.integrity)?;
+        check_integrity(&client, line, &locked.integrity)?;
         client.download_signed(line).await
     }
 }
 
 /// Checks that a version in the registry has the integrity of the lock.
-pub(super) fn unchanged(
+pub(super) fn check_integrity(
     client: &Client,
     line: &IndexLine,
     locked: &str,
@@ -409,23 +420,27 @@ mod tests {
         Registries::new(Settings::new("unused".into()), entries)
     }
 
-    fn route(registries: &Registries, name: &str) -> Vec<String> {
-        let route = registries.route(&Name::parse(name).unwrap());
+    fn registries_to_ask(registries: &Registries, name: &str) -> Vec<String> {
+        let route = registries.registries_to_ask(&Name::parse(name).unwrap());
         route.into_iter().map(|at| registries.at(at).address()).collect()
     }
 
     #[test]
-    fn a_name_belongs_to_one_registry() {
+    fn namespace_routes_to_its_registry() {
         let all = registries(vec![
             entry("a", "https://a", &[], false),
             entry("b", "https://b", &["acme", "notes"], false),
             entry("c", "https://c", &[], true),
         ])
         .unwrap();
-        assert_eq!(route(&all, "acme/pdf"), ["https://b"]);
-        assert_eq!(route(&all, "notes"), ["https://b"], "a name is a namespace of its own");
-        assert_eq!(route(&all, "other/notes"), ["https://a", "https://c"]);
-        assert_eq!(route(&all, "pdf"), ["https://a", "https://c"]);
+        assert_eq!(registries_to_ask(&all, "acme/pdf"), ["https://b"]);
+        assert_eq!(
+            registries_to_ask(&all, "notes"),
+            ["https://b"],
+            "a name is a namespace of its own"
+        );
+        assert_eq!(registries_to_ask(&all, "other/notes"), ["https://a", "https://c"]);
+        assert_eq!(registries_to_ask(&all, "pdf"), ["https://a", "https://c"]);
         assert_eq!(all.client_of(&Name::parse("acme/x").unwrap()).unwrap().address(), "https://b");
         let none = registries(Vec::new()).unwrap();
         let error = none.client_of(&Name::parse("pdf").unwrap()).unwrap_err();
@@ -433,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn one_registry_has_the_names_of_nobody() {
+    fn one_default_registry_gets_unowned_names() {
         let set = |fallbacks: [bool; 3]| {
             registries(vec![
                 entry("work", "https://work", &["acme"], fallbacks[0]),
@@ -443,18 +458,21 @@ mod tests {
             .unwrap()
         };
         let strict = set([false, false, false]);
-        assert_eq!(route(&strict, "world/pubthing"), ["https://public"]);
-        assert_eq!(route(&strict, "acme/pdf"), ["https://work"]);
-        assert_eq!(strict.silent().collect::<Vec<_>>(), ["https://other"]);
+        assert_eq!(registries_to_ask(&strict, "world/pubthing"), ["https://public"]);
+        assert_eq!(registries_to_ask(&strict, "acme/pdf"), ["https://work"]);
+        assert_eq!(strict.unused().collect::<Vec<_>>(), ["https://other"]);
         let wide = set([false, false, true]);
-        assert_eq!(route(&wide, "world/pubthing"), ["https://public", "https://other"]);
-        assert_eq!(wide.silent().count(), 0);
-        assert_eq!(route(&set([true, false, false]), "pdf"), ["https://work", "https://public"]);
-        assert_eq!(route(&set([false, true, false]), "pdf"), ["https://public"]);
+        assert_eq!(registries_to_ask(&wide, "world/pubthing"), ["https://public", "https://other"]);
+        assert_eq!(wide.unused().count(), 0);
+        assert_eq!(
+            registries_to_ask(&set([true, false, false]), "pdf"),
+            ["https://work", "https://public"]
+        );
+        assert_eq!(registries_to_ask(&set([false, true, false]), "pdf"), ["https://public"]);
     }
 
     #[test]
-    fn who_is_named_for_one_skill_keeps_its_place() {
+    fn registry_named_for_one_skill_keeps_position() {
         let named = RegistryEntry { passing: true, ..RegistryEntry::at("https://other") };
         let all = registries(vec![
             named,
@@ -463,16 +481,16 @@ mod tests {
         ])
         .unwrap();
         assert_eq!(all.clients().next().unwrap().address(), "https://other");
-        assert_eq!(route(&all, "inner"), ["https://public"]);
-        assert_eq!(all.silent().collect::<Vec<_>>(), ["https://other"]);
+        assert_eq!(registries_to_ask(&all, "inner"), ["https://public"]);
+        assert_eq!(all.unused().collect::<Vec<_>>(), ["https://other"]);
         // A lock says nothing of other skills, also where nobody else is asked.
         let mut work = registries(vec![entry("work", "https://work", &["acme"], false)]).unwrap();
-        work.place_of_lock("https://b").unwrap();
-        assert!(route(&work, "helper").is_empty());
+        work.position_of_locked("https://b").unwrap();
+        assert!(registries_to_ask(&work, "helper").is_empty());
     }
 
     #[test]
-    fn who_has_namespaces_is_asked_about_others_only_as_a_fallback() {
+    fn namespaced_registry_is_asked_about_others_only_as_fallback() {
         let set =
             |fallback| registries(vec![entry("a", "https://a", &["acme"], fallback)]).unwrap();
         let name = Name::parse("world/x").unwrap();
@@ -481,20 +499,20 @@ mod tests {
         for words in ["`world/x`", "`namespaces`", "`fallback = true`", "--registry"] {
             assert!(error.to_string().contains(words), "{words}: {error}");
         }
-        assert_eq!(route(&set(true), "world/x"), ["https://a"]);
+        assert_eq!(registries_to_ask(&set(true), "world/x"), ["https://a"]);
         // One from which a skill is wanted is not asked about others, unless there is nobody else.
         let mut all = set(true);
         all.place("https://b").unwrap();
-        assert_eq!(route(&all, "world/x"), ["https://a"]);
+        assert_eq!(registries_to_ask(&all, "world/x"), ["https://a"]);
         let mut all = set(false);
         all.place("https://a/").unwrap();
-        assert!(route(&all, "world/x").is_empty());
+        assert!(registries_to_ask(&all, "world/x").is_empty());
         all.place("https://b").unwrap();
-        assert_eq!(route(&all, "world/x"), ["https://b"]);
+        assert_eq!(registries_to_ask(&all, "world/x"), ["https://b"]);
     }
 
     #[test]
-    fn what_is_said_twice() {
+    fn duplicate_registries_are_merged() {
         let twice = registries(vec![
             entry("a", "https://a/", &["x"], false),
             entry("b", "https://b", &[], false),
@@ -502,7 +520,7 @@ mod tests {
         ])
         .unwrap();
         assert_eq!(twice.clients().count(), 2);
-        assert_eq!(route(&twice, "y/z"), ["https://a"]);
+        assert_eq!(registries_to_ask(&twice, "y/z"), ["https://a"]);
         assert_eq!(twice.named("c").unwrap().address(), "https://a");
         let error = registries(vec![
             entry("a", "https://a", &["x"], false),
@@ -512,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_may_is_asked_without_encryption() {
+    fn plain_http_needs_permission() {
         let plain =
             RegistryEntry { plain: PlainHttp::Anyone, ..entry("b", "http://b/", &[], false) };
         let first = entry("a", "http://b", &[], false);
@@ -523,7 +541,7 @@ mod tests {
             (plain("c"), plain("http://d")),
             (PlainHttp::ThisMachine, PlainHttp::ThisMachine)
         );
-        let titles: Vec<_> = all.titled().map(|(name, _)| name.unwrap()).collect();
+        let titles: Vec<_> = all.named_clients().map(|(name, _)| name.unwrap()).collect();
         assert_eq!(titles, ["a", "c"]);
     }
 
@@ -538,8 +556,8 @@ mod tests {
         let mut all = all;
         let place = all.place("https://other").unwrap();
         let name = Name::parse("acme/pdf").unwrap();
-        assert_eq!(all.check_own(&name, place).unwrap_err().code(), "wrong_registry");
-        assert!(all.check_own(&name, 0).is_ok());
-        assert!(all.check_own(&Name::parse("pdf").unwrap(), place).is_ok());
+        assert_eq!(all.check_namespace_owner(&name, place).unwrap_err().code(), "wrong_registry");
+        assert!(all.check_namespace_owner(&name, 0).is_ok());
+        assert!(all.check_namespace_owner(&Name::parse("pdf").unwrap(), place).is_ok());
     }
 }

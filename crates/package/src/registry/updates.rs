@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::{
     Client, Name, NameError, Package, Registries, RegistryError, concurrency::run_concurrently,
-    error::plain, registries::unchanged,
+    error::printable, registries::check_integrity,
 };
 use crate::{
     install::{State, updates::Availability},
@@ -46,7 +46,7 @@ pub struct PublishedStatus {
 }
 
 impl PublishedStatus {
-    fn is_nothing(&self) -> bool {
+    fn is_up_to_date(&self) -> bool {
         *self == Self::default()
     }
 }
@@ -59,7 +59,7 @@ struct InstalledSkill<'a> {
 }
 
 /// The skills to ask about, by the address of their registry.
-type QuestionsByRegistry<'a> = BTreeMap<&'a str, Vec<InstalledSkill<'a>>>;
+type SkillsByRegistry<'a> = BTreeMap<&'a str, Vec<InstalledSkill<'a>>>;
 
 /// Looks for newer versions of every skill that is locked from a registry. Each registry is asked
 /// once, all at the same time, and only about its own skills.
@@ -84,11 +84,11 @@ async fn check_matching(
     state: &State,
     is_meant: &(dyn Fn(&String) -> bool + Sync),
 ) -> BTreeMap<String, Availability> {
-    let (questions, wrong) = questions(state, is_meant);
+    let (questions, wrong) = group_by_registry(state, is_meant);
     let wrong =
         wrong.into_iter().map(|(name, error)| (name, Availability::Unknown(error.to_string())));
     let mut answers: BTreeMap<String, Availability> = wrong.collect();
-    for (address, found) in ask(registries, &questions, None).await {
+    for (address, found) in ask_registry(registries, &questions, None).await {
         for subject in questions.get(address.as_str()).into_iter().flatten() {
             answers.insert(subject.installed.to_owned(), subject.answer(&found, state));
         }
@@ -107,7 +107,7 @@ pub async fn check_still_available(
     state: &State,
     names: &BTreeSet<String>,
 ) -> Result<BTreeMap<String, String>, RegistryError> {
-    let (questions, wrong) = questions(state, &|name| names.contains(name));
+    let (questions, wrong) = group_by_registry(state, &|name| names.contains(name));
     if let Some(error) = wrong.into_values().next() {
         return Err(error.into());
     }
@@ -115,14 +115,14 @@ pub async fn check_still_available(
         registries.check_locked(subject.installed, subject.locked)?;
     }
     let mut untold = BTreeMap::new();
-    for (address, found) in ask(registries, &questions, Some(REGISTRY_TIMEOUT)).await {
+    for (address, found) in ask_registry(registries, &questions, Some(REGISTRY_TIMEOUT)).await {
         let subjects = questions.get(address.as_str()).into_iter().flatten();
         let client = registries.named(&address)?;
         let mut told = BTreeMap::new();
         if found.is_err() {
             // A takedown in the cache still counts while the registry does not answer.
             let names = subjects.clone().map(|subject| subject.name.clone()).collect();
-            told = packages(client.offline(), names).await.unwrap_or_default();
+            told = load_packages(client.offline(), names).await.unwrap_or_default();
         }
         for subject in subjects {
             match &found {
@@ -138,11 +138,11 @@ pub async fn check_still_available(
 }
 
 /// Returns the skills to ask about, by registry; and the skills whose published name is invalid.
-fn questions<'a>(
+fn group_by_registry<'a>(
     state: &'a State,
     is_meant: &dyn Fn(&String) -> bool,
-) -> (QuestionsByRegistry<'a>, BTreeMap<String, NameError>) {
-    let (mut questions, mut wrong) = (QuestionsByRegistry::new(), BTreeMap::new());
+) -> (SkillsByRegistry<'a>, BTreeMap<String, NameError>) {
+    let (mut questions, mut wrong) = (SkillsByRegistry::new(), BTreeMap::new());
     for (installed, locked) in state.lock.skills.iter().filter(|(name, _)| is_meant(name)) {
         let Some((address, name)) = locked.source.published(installed) else { continue };
         match Name::parse(name) {
@@ -160,9 +160,9 @@ fn questions<'a>(
 }
 
 /// Asks all registries; returns the answers by address. Waits for each at most `patience`.
-async fn ask(
+async fn ask_registry(
     registries: &Registries,
-    questions: &QuestionsByRegistry<'_>,
+    questions: &SkillsByRegistry<'_>,
     patience: Option<Duration>,
 ) -> BTreeMap<String, Packages> {
     let asked = questions.iter().map(|(address, subjects)| {
@@ -171,7 +171,7 @@ async fn ask(
     });
     let asked =
         run_concurrently(asked.collect::<Vec<_>>(), |(address, client, names)| async move {
-            let asked = packages(client, names);
+            let asked = load_packages(client, names);
             let found = match patience {
                 None => asked.await,
                 Some(patience) => timeout(patience, asked).await.unwrap_or_else(|_| {
@@ -186,7 +186,7 @@ async fn ask(
 type Packages = Result<BTreeMap<Name, Package>, String>;
 
 /// Returns the versions of these skills only, without dependencies.
-async fn packages(client: Result<Client, RegistryError>, names: Vec<Name>) -> Packages {
+async fn load_packages(client: Result<Client, RegistryError>, names: Vec<Name>) -> Packages {
     let client = client.map_err(|error| error.to_string())?;
     let wanted: BTreeSet<Name> = names.iter().cloned().collect();
     let closure = client.closure_of(&names, &|name| wanted.contains(name)).await;
@@ -204,7 +204,7 @@ impl InstalledSkill<'_> {
             return Availability::Unknown(why);
         };
         let published = self.judge(package, &self.ranges(state));
-        if published.is_nothing() {
+        if published.is_up_to_date() {
             return Availability::Current;
         }
         Availability::Published(published)
@@ -215,7 +215,10 @@ impl InstalledSkill<'_> {
         packages: &BTreeMap<Name, Package>,
         client: &Client,
     ) -> Result<(), RegistryError> {
-        match packages.get(&self.name).and_then(|package| package.gone(&self.locked.version)) {
+        match packages
+            .get(&self.name)
+            .and_then(|package| package.find_taken_down(&self.locked.version))
+        {
             Some(gone) => Err(RegistryError::taken_down(gone, client.address())),
             None => Ok(()),
         }
@@ -234,7 +237,7 @@ impl InstalledSkill<'_> {
         };
         self.check_not_taken_down(packages, client)?;
         match package.iter().find(|line| line.version == *version) {
-            Some(line) => unchanged(client, line, &self.locked.integrity),
+            Some(line) => check_integrity(client, line, &self.locked.integrity),
             None => Err(RegistryError::no_version(&self.name, version, client.address())),
         }
     }
@@ -242,7 +245,7 @@ impl InstalledSkill<'_> {
     fn judge(&self, package: &Package, ranges: &[&VersionRange]) -> PublishedStatus {
         let installed = &self.locked.version;
         let line = package.iter().find(|line| line.version == *installed);
-        let gone = package.gone(installed);
+        let gone = package.find_taken_down(installed);
         let newer = package.iter().filter(|line| !line.yanked && line.version > *installed);
         let newer: Vec<&Version> = newer.map(|line| &line.version).collect();
         let will_do = |version: &&&Version| ranges.iter().all(|range| range.matches(version));
@@ -254,11 +257,13 @@ impl InstalledSkill<'_> {
             beyond: highest.filter(|highest| best.as_ref().is_none_or(|best| best < highest)),
             newer: best,
             yanked: line.is_some_and(|line| line.yanked),
-            yanked_reason: line.and_then(|line| line.yanked_reason.as_deref()).map(plain),
+            yanked_reason: line.and_then(|line| line.yanked_reason.as_deref()).map(printable),
             taken_down: gone.is_some(),
-            taken_down_reason: gone.and_then(|gone| gone.withdrawn_reason.as_deref()).map(plain),
+            taken_down_reason: gone
+                .and_then(|gone| gone.withdrawn_reason.as_deref())
+                .map(printable),
             missing: line.is_none() && gone.is_none(),
-            deprecated: line.and_then(|line| line.deprecated.as_deref()).map(plain),
+            deprecated: line.and_then(|line| line.deprecated.as_deref()).map(printable),
         }
     }
 

@@ -18,8 +18,8 @@ use crate::{
     trust::Tier,
 };
 
-pub use line::{GoneLine, IndexLine};
-pub(super) use line::{Lines, Reading};
+pub use line::{IndexLine, TakenDownLine};
+pub(super) use line::{Lines, ParsedLine};
 pub use team::{
     Appeal, Clearance, Cleared, Judged, Judgement, KeyInfo, Keys, Log, LogEntry, LogQuery,
     MadeToken, Member, Members, NewKey, NewMember, NewSignature, PublishedSignature, RevokedKey,
@@ -430,7 +430,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn registries_may_say_more_than_today() {
+    fn unknown_fields_are_ignored() {
         let config: Config = serde_json::from_str(
             r#"{"version":1,"base":"https://x.example/registry","closure":true,"later":[1]}"#,
         )
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_have_bounds() {
+    fn long_lists_are_rejected() {
         let page = |count: usize| {
             let items = vec![r#"{"name":"a"}"#; count].join(",");
             serde_json::from_str::<Page>(&format!(r#"{{"items":[{items}]}}"#))

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_one_that_has_a_version_counts() {
+    fn first_index_with_a_version_wins() {
         let first = One(&["1.0.0", "2.0.0"], Tier::Verified, "near");
         let second = One(&["2.0.0", "3.0.0"], Tier::Community, "far");
         let both = CombinedIndex::new(vec![&first, &second]);

@@ -116,13 +116,16 @@ impl<'a> ConflictReport<'a> {
     pub(super) fn new(offer: &'a IndexProvider<'a>, tree: &Tree) -> Result<Self, ProviderError> {
         let mut case = Self { offer, facts: Vec::new(), problems: Vec::new() };
         for leaf in leaves(tree) {
-            case.take(leaf)?;
+            case.add_leaf(leaf)?;
         }
         case.find_problems()?;
         Ok(case)
     }
 
-    fn take(&mut self, leaf: &External<Package, Versions, String>) -> Result<(), ProviderError> {
+    fn add_leaf(
+        &mut self,
+        leaf: &External<Package, Versions, String>,
+    ) -> Result<(), ProviderError> {
         match leaf {
             External::FromDependencyOf(Package::Root(at), _, Package::Skill(name), set) => {
                 if let Some(root) = self.offer.roots.get(*at) {
@@ -170,7 +173,7 @@ impl<'a> ConflictReport<'a> {
     }
 
     fn usable(&self, name: &str, set: &Versions) -> Result<Vec<Version>, ProviderError> {
-        let choice = self.offer.choice(name)?;
+        let choice = self.offer.usable_versions(name)?;
         Ok(choice.versions.iter().filter(|version| set.contains(*version)).cloned().collect())
     }
 
@@ -179,7 +182,7 @@ impl<'a> ConflictReport<'a> {
         for (at, fact) in self.facts.iter().enumerate() {
             if self.usable(&fact.name, &fact.set)?.is_empty() {
                 alone.insert(at);
-                self.problems.push(DemandProblem::Alone(at, self.lack(fact)?));
+                self.problems.push(DemandProblem::Alone(at, self.unmet_reason(fact)?));
             }
         }
         for (second, fact) in self.facts.iter().enumerate() {
@@ -203,12 +206,12 @@ impl<'a> ConflictReport<'a> {
         Ok(())
     }
 
-    fn lack(&self, fact: &UnmetDemand) -> Result<UnmetReason, ProviderError> {
+    fn unmet_reason(&self, fact: &UnmetDemand) -> Result<UnmetReason, ProviderError> {
         let candidates = self.offer.index_cache.candidates(&fact.name)?;
         if candidates.is_empty() {
             return Ok(UnmetReason::Unknown);
         }
-        let wanted = version_sets::admitted(&fact.range);
+        let wanted = version_sets::range_with_pre_releases(&fact.range);
         let inside =
             |candidate: &&Candidate| wanted.contains(&version_sets::plain(&candidate.version));
         let inside: Vec<&Candidate> = candidates.iter().filter(inside).collect();
@@ -225,8 +228,8 @@ impl<'a> ConflictReport<'a> {
         for problem in &self.problems {
             let DemandProblem::Pair(first, second) = problem else { continue };
             let (first, second) = (&self.facts[*first], &self.facts[*second]);
-            let both = version_sets::admitted(&first.range)
-                .intersection(&version_sets::admitted(&second.range));
+            let both = version_sets::range_with_pre_releases(&first.range)
+                .intersection(&version_sets::range_with_pre_releases(&second.range));
             if !self.offer.admits_pre_releases(&first.name)
                 && !self.usable(&first.name, &both)?.is_empty()
             {
@@ -255,7 +258,7 @@ impl<'a> ConflictReport<'a> {
         let mut text = Explanation::default();
         let mut said = BTreeSet::new();
         for problem in &self.problems {
-            let (sentence, hint) = self.say(problem, &mut said)?;
+            let (sentence, hint) = self.add_sentence(problem, &mut said)?;
             push_new(&mut text.sentences, sentence);
             if let Some(hint) = hint {
                 push_new(&mut text.hints, hint);
@@ -266,13 +269,13 @@ impl<'a> ConflictReport<'a> {
             text.sentences.push(format!("{}: no versions meet all of this", words::and(&all)));
             text.hints.push("loosen one of these ranges".to_owned());
         } else {
-            self.say_where_from(&mut said, &mut text.sentences);
+            self.add_requesters(&mut said, &mut text.sentences);
         }
-        shorten(&mut text.sentences);
+        limit_sentences(&mut text.sentences);
         Ok(text)
     }
 
-    fn say(
+    fn add_sentence(
         &self,
         problem: &DemandProblem,
         said: &mut BTreeSet<usize>,
@@ -280,11 +283,11 @@ impl<'a> ConflictReport<'a> {
         match problem {
             DemandProblem::Pair(first, second) => {
                 said.extend([*first, *second]);
-                Ok(self.say_pair(*first, *second))
+                Ok(self.pair_sentence(*first, *second))
             }
             DemandProblem::Alone(at, lack) => {
                 said.insert(*at);
-                self.say_lack(&self.facts[*at], *lack)
+                self.lack_sentences(&self.facts[*at], *lack)
             }
             DemandProblem::Unusable(name, versions, why) => {
                 let sentence = format!("`{name}` {} cannot be used: {why}", listed(versions));
@@ -294,7 +297,7 @@ impl<'a> ConflictReport<'a> {
     }
 
     /// What a skill needs comes first, what somebody can change second.
-    fn say_pair(&self, first: usize, second: usize) -> (String, Option<String>) {
+    fn pair_sentence(&self, first: usize, second: usize) -> (String, Option<String>) {
         let (mut first, mut second) = (&self.facts[first], &self.facts[second]);
         if first.who.skill().is_none() {
             (first, second) = (second, first);
@@ -318,7 +321,7 @@ impl<'a> ConflictReport<'a> {
         (sentence, Some(hint))
     }
 
-    fn say_lack(
+    fn lack_sentences(
         &self,
         fact: &UnmetDemand,
         lack: UnmetReason,
@@ -336,7 +339,7 @@ impl<'a> ConflictReport<'a> {
                 (format!("{said}, and what there is of that was withdrawn"), Some(hint.to_owned()))
             }
             UnmetReason::OutOfRange => {
-                let there: Vec<Version> = self.offer.choice(name)?.versions.clone();
+                let there: Vec<Version> = self.offer.usable_versions(name)?.versions.clone();
                 let there = match there.as_slice() {
                     [] => "there is none that may be chosen".to_owned(),
                     [one] => format!("there is only {one}"),
@@ -354,7 +357,7 @@ impl<'a> ConflictReport<'a> {
     }
 
     /// For every skill that was named: who wants it.
-    fn say_where_from(&self, said: &mut BTreeSet<usize>, sentences: &mut Vec<String>) {
+    fn add_requesters(&self, said: &mut BTreeSet<usize>, sentences: &mut Vec<String>) {
         let mut open: Vec<usize> = said.iter().copied().collect();
         let unusable = self.problems.iter().filter_map(|problem| match problem {
             DemandProblem::Unusable(name, ..) => Some(&**name),
@@ -380,7 +383,7 @@ fn push_new(texts: &mut Vec<String>, text: String) {
     }
 }
 
-fn shorten(sentences: &mut Vec<String>) {
+fn limit_sentences(sentences: &mut Vec<String>) {
     let more = sentences.len().saturating_sub(MAX_SENTENCES);
     if more > 0 {
         sentences.truncate(MAX_SENTENCES);

@@ -27,7 +27,9 @@ pub(super) fn dependencies_first(
             };
             match states.get(next) {
                 Some(State::Done) => {}
-                Some(State::Open) => return Err(circle(path.iter().map(|(name, _)| *name), next)),
+                Some(State::Open) => {
+                    return Err(cycle_names(path.iter().map(|(name, _)| *name), next));
+                }
                 None => {
                     states.insert(next, State::Open);
                     path.push((next, needs(chosen, next)));
@@ -56,7 +58,7 @@ fn needs<'a>(
     }
 }
 
-fn circle<'a>(path: impl Iterator<Item = &'a str>, again: &'a str) -> Vec<String> {
+fn cycle_names<'a>(path: impl Iterator<Item = &'a str>, again: &'a str) -> Vec<String> {
     let names = path.skip_while(|name| *name != again).chain([again]);
     names.map(str::to_owned).collect()
 }

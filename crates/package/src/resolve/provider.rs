@@ -22,7 +22,7 @@ use super::{
 use crate::limits::{MAX_RESOLVE_STEPS, MAX_RESOLVED_SKILLS};
 
 /// The version of what is no skill.
-pub(super) const ONLY: Version = Version::new(0, 0, 0);
+pub(super) const ROOT_VERSION: Version = Version::new(0, 0, 0);
 
 /// What has a version in the eyes of the search.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -156,7 +156,7 @@ impl<'a> IndexProvider<'a> {
         self.admitted.contains(name)
     }
 
-    pub(super) fn choice(&self, name: &str) -> Result<Rc<UsableVersions>, ProviderError> {
+    pub(super) fn usable_versions(&self, name: &str) -> Result<Rc<UsableVersions>, ProviderError> {
         if let Some(known) = self.choices.borrow().get(name) {
             return Ok(known.clone());
         }
@@ -198,7 +198,7 @@ impl<'a> IndexProvider<'a> {
         name: &str,
         version: &Version,
     ) -> Result<Candidate, ProviderError> {
-        let choice = self.choice(name)?;
+        let choice = self.usable_versions(name)?;
         let candidates = self.index_cache.candidates(name)?;
         let found = choice.versions.iter().position(|known| known == version);
         let found = found.and_then(|at| candidates.get(*choice.positions.get(at)?));
@@ -210,9 +210,9 @@ impl<'a> IndexProvider<'a> {
     /// The versions of a skill that a range allows.
     pub(super) fn set(&self, name: &str, range: &VersionRange) -> Result<Versions, ProviderError> {
         if self.admits_pre_releases(name) {
-            return Ok(version_sets::admitted(range));
+            return Ok(version_sets::range_with_pre_releases(range));
         }
-        Ok(version_sets::matching(range, &self.choice(name)?.versions))
+        Ok(version_sets::matching(range, &self.usable_versions(name)?.versions))
     }
 
     /// The versions that something needs of other skills; all its demands on one are one.
@@ -253,7 +253,7 @@ impl DependencyProvider for IndexProvider<'_> {
         let Package::Skill(name) = package else { return (u8::MAX, 0, Reverse(0)) };
         let is_root = self.root_names.contains(&**name);
         // A skill that cannot be looked up fails when it is chosen.
-        let choice = self.choice(name).unwrap_or_default();
+        let choice = self.usable_versions(name).unwrap_or_default();
         let count = choice.versions.iter().filter(|version| range.contains(*version)).count();
         (u8::from(is_root), statistics.conflict_count(), Reverse(count))
     }
@@ -264,9 +264,9 @@ impl DependencyProvider for IndexProvider<'_> {
         range: &Versions,
     ) -> Result<Option<Version>, ProviderError> {
         let Package::Skill(name) = package else {
-            return Ok(Some(ONLY).filter(|version| range.contains(version)));
+            return Ok(Some(ROOT_VERSION).filter(|version| range.contains(version)));
         };
-        let choice = self.choice(name)?;
+        let choice = self.usable_versions(name)?;
         Ok(choice.versions.iter().find(|version| range.contains(*version)).cloned())
     }
 
@@ -277,7 +277,7 @@ impl DependencyProvider for IndexProvider<'_> {
     ) -> Result<Dependencies<Package, Versions, String>, ProviderError> {
         let available = match package {
             Package::Everything => {
-                let only = || Versions::singleton(ONLY);
+                let only = || Versions::singleton(ROOT_VERSION);
                 (0..self.roots.len()).map(|at| (Package::Root(at), only())).collect()
             }
             Package::Root(at) => match self.roots.get(*at) {

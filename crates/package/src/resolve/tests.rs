@@ -86,7 +86,7 @@ fn refused(lines: &[&str], request: &Request) -> (String, String, Vec<String>) {
 }
 
 #[test]
-fn the_highest_versions_that_go_together() {
+fn highest_compatible_versions_are_chosen() {
     let lines = ["a 1.0.0 : b@^1", "a 1.1.0 : b@^1", "a 2.0.0", "b 1.0.0", "b 1.10.0", "b 1.9.0"];
     assert_eq!(chosen(&lines, &wanted(&["a@^1"])), "a 1.1.0, b 1.10.0");
     assert_eq!(chosen(&lines, &wanted(&["a"])), "a 2.0.0");
@@ -94,14 +94,14 @@ fn the_highest_versions_that_go_together() {
 }
 
 #[test]
-fn an_older_requirer_is_tried_before_giving_up() {
+fn older_dependent_is_tried_on_conflict() {
     let lines = ["a 1.0.0 : c@^1", "a 1.1.0 : c@^2", "a 1.2.0 : c@^3", "c 1.5.0", "c 2.0.0"];
     assert_eq!(chosen(&lines, &wanted(&["a", "c@^1"])), "a 1.0.0, c 1.5.0");
     assert_eq!(chosen(&lines, &wanted(&["a"])), "a 1.1.0, c 2.0.0");
 }
 
 #[test]
-fn who_needs_what_and_in_which_order() {
+fn requesters_and_install_order() {
     let lines = ["a 1.0.0 : c@^1; b", "b 1.0.0 : c@>=1", "c 1.2.0", "z 1.0.0 : a"];
     let resolution = resolve(&Lines::new(&lines), &wanted(&["z", "c@1"])).unwrap();
     assert_eq!(resolution.order, ["c", "b", "a", "z"]);
@@ -114,7 +114,7 @@ fn who_needs_what_and_in_which_order() {
 }
 
 #[test]
-fn locked_versions_stay_until_they_are_freed() {
+fn locked_versions_stay_unless_updated() {
     let lines = ["a 1.0.0 : b@^1", "a 1.1.0 : b@^1", "b 1.0.0", "b 1.1.0"];
     let request = locked(wanted(&["a"]), &[("a", "1.0.0"), ("b", "1.0.0")]);
     assert_eq!(chosen(&lines, &request), "a 1.0.0, b 1.0.0");
@@ -129,7 +129,7 @@ fn locked_versions_stay_until_they_are_freed() {
 }
 
 #[test]
-fn withdrawn_versions_stay_only_in_locks() {
+fn yanked_versions_stay_only_if_locked() {
     let lines = ["a 1.0.0", "a 1.1.0 yanked"];
     assert_eq!(chosen(&lines, &wanted(&["a"])), "a 1.0.0");
     let request = locked(wanted(&["a"]), &[("a", "1.1.0")]);
@@ -143,7 +143,7 @@ fn withdrawn_versions_stay_only_in_locks() {
 }
 
 #[test]
-fn pre_releases_are_named_or_the_last_resort() {
+fn pre_releases_need_request_or_no_alternative() {
     let lines = ["a 1.0.0", "a 1.1.0-rc.1", "b 1.0.0-rc.1", "b 1.0.0-rc.2", "d 2.0.0-rc.1"];
     assert_eq!(chosen(&lines, &wanted(&["a"])), "a 1.0.0");
     assert_eq!(chosen(&lines, &wanted(&["a@>=1.0.0-rc.1"])), "a 1.1.0-rc.1");
@@ -174,7 +174,7 @@ fn unsigned_dependencies_are_chosen_like_others() {
 }
 
 #[test]
-fn conflicts_name_who_asked_for_what() {
+fn conflict_names_requesters() {
     let lines = ["a 1.2.0 : c@^2", "c 1.5.0", "c 2.0.0"];
     let (code, text, hints) = refused(&lines, &wanted(&["a", "c@^1"]));
     assert_eq!(code, "version_conflict");
@@ -186,7 +186,7 @@ fn conflicts_name_who_asked_for_what() {
 }
 
 #[test]
-fn conflicts_further_down() {
+fn transitive_conflict_is_explained() {
     let lines = [
         "a 1.0.0 : b@^1",
         "a 1.1.0 : b@^1",
@@ -209,7 +209,7 @@ fn conflicts_further_down() {
 }
 
 #[test]
-fn ranges_that_nothing_is_in() {
+fn empty_range_is_explained() {
     let lines = ["a 1.0.0", "a 1.1.0", "b 1.0.0 : a@^9", "b 1.1.0 unreadable"];
     let (_, text, hints) = refused(&lines, &wanted(&["a@^2"]));
     insta::assert_snapshot!(
@@ -231,7 +231,7 @@ fn ranges_that_nothing_is_in() {
 }
 
 #[test]
-fn unknown_names_get_a_guess() {
+fn unknown_name_suggests_similar() {
     let lines = ["web-search 1.0.0", "a 1.0.0 : web-serch", "b 1.0.0", "b 1.1.0 : nowhere"];
     let (code, text, hints) = refused(&lines, &wanted(&["web-seach"]));
     assert_eq!(code, "unknown_skill");
@@ -247,7 +247,7 @@ fn unknown_names_get_a_guess() {
 }
 
 #[test]
-fn circles_are_printed() {
+fn dependency_cycle_is_printed() {
     let lines = ["a 1.0.0 : b", "b 1.0.0 : c", "c 1.0.0 : b", "s 1.0.0 : s"];
     let (code, text, _) = refused(&lines, &wanted(&["a"]));
     assert_eq!(code, "dependency_cycle");
@@ -256,7 +256,7 @@ fn circles_are_printed() {
 }
 
 #[test]
-fn what_is_optional_is_left_out() {
+fn optional_skill_is_skipped() {
     let lines = ["a 1.0.0 : c@^1", "b 1.0.0 : c@^2", "c 1.0.0", "c 2.0.0", "d 1.0.0"];
     let mut request = wanted(&["b", "a", "d", "nowhere"]);
     for at in [0, 2, 3] {
@@ -270,14 +270,14 @@ fn what_is_optional_is_left_out() {
 }
 
 #[test]
-fn an_index_that_fails() {
+fn index_error_is_returned() {
     let (code, text, _) = refused(&["a 1.0.0 : unreachable"], &wanted(&["a"]));
     assert_eq!(code, "index");
     assert_eq!(text, "`unreachable` cannot be looked up: the registry does not answer");
 }
 
 #[test]
-fn two_demands_of_one_skill_are_one() {
+fn equal_demands_are_merged() {
     let lines = ["a 1.0.0 : c@>=1; c@<2", "c 1.0.0", "c 1.5.0", "c 2.0.0"];
     assert_eq!(chosen(&lines, &wanted(&["a"])), "a 1.0.0, c 1.5.0");
 }

@@ -15,14 +15,14 @@ pub(super) fn plain(version: &Version) -> Version {
 }
 
 /// The versions of a range, all pre-releases among them admitted.
-pub(super) fn admitted(range: &VersionRange) -> Versions {
+pub(super) fn range_with_pre_releases(range: &VersionRange) -> Versions {
     range.clauses().iter().fold(Ranges::full(), |set, clause| set.intersection(&of(clause)))
 }
 
 /// The versions of a range. Pre-releases, among those that there are, count only if the range names
 /// one, or if it holds nothing else.
 pub(super) fn matching(range: &VersionRange, versions: &[Version]) -> Versions {
-    let admitted = admitted(range);
+    let admitted = range_with_pre_releases(range);
     if range.clauses().iter().any(|clause| !clause.version.pre.is_empty()) {
         return admitted;
     }
@@ -122,6 +122,6 @@ mod tests {
     fn build_metadata_does_not_count() {
         let version: Version = "1.2.3+linux".parse().unwrap();
         let range = VersionRange::parse("==1.2.3+mac").unwrap();
-        assert!(admitted(&range).contains(&plain(&version)));
+        assert!(range_with_pre_releases(&range).contains(&plain(&version)));
     }
 }

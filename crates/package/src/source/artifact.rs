@@ -4,7 +4,7 @@ use savoir_skill::folder::is_skill_file;
 
 use super::{
     SourceError,
-    layout::{below, join, last_part, skill_folders, wrapper},
+    layout::{below, common_folder, join, last_part, skill_folders},
     summary::Summary,
 };
 use crate::{
@@ -36,13 +36,13 @@ pub(super) fn list(bytes: Vec<u8>, name: &str) -> Result<Vec<(String, Summary)>,
 /// One skill of a file, by its folder in it.
 pub(super) fn tree(bytes: Vec<u8>, name: &str, folder: &str) -> Result<Tree, SourceError> {
     match content(bytes, name)? {
-        Content::Markdown(bytes) => prose(bytes),
+        Content::Markdown(bytes) => text_skill(bytes),
         Content::Archive(tree) => subtree(tree, folder),
     }
 }
 
 /// A skill that is nothing but a text.
-pub(super) fn prose(bytes: Vec<u8>) -> Result<Tree, SourceError> {
+pub(super) fn text_skill(bytes: Vec<u8>) -> Result<Tree, SourceError> {
     let mut tree = Tree::default();
     tree.add("SKILL.md".to_owned(), File { bytes, executable: false })?;
     Ok(tree)
@@ -72,7 +72,7 @@ pub(super) fn is_page(bytes: &[u8]) -> bool {
 
 fn folders(tree: &Tree) -> Vec<String> {
     let paths = || tree.files().map(|(path, _)| path);
-    let root = wrapper(paths());
+    let root = common_folder(paths());
     let found = skill_folders(paths().filter_map(|path| below(path, root)));
     found.into_iter().map(|folder| join(root, &folder)).collect()
 }

@@ -46,7 +46,7 @@ impl Boundary {
     }
 
     /// Whether a link that leads out of the skill folder may lead to this file.
-    pub(crate) fn shares(&self, file: &Path) -> bool {
+    pub(crate) fn may_link_to(&self, file: &Path) -> bool {
         match self {
             Self::Folder(root) => file.starts_with(root),
             Self::WorkTree { root, tracked } => {
@@ -75,6 +75,6 @@ mod tests {
         let boundary = Boundary::around(&inner);
         assert_eq!(boundary.root(), place.join("repository"));
         fs::write(place.join("repository/file"), "x").unwrap();
-        assert!(!boundary.shares(&place.join("repository/file")), "no git tracks it");
+        assert!(!boundary.may_link_to(&place.join("repository/file")), "no git tracks it");
     }
 }

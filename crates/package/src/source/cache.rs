@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cache_is_emptied_but_for_what_is_in_use() {
+    fn clean_keeps_repositories_in_use() {
         let place = tempfile::tempdir().unwrap();
         let cache = place.path();
         for path in ["addresses/ab", "git/one/x", "git/two/HEAD", "files/cd"] {

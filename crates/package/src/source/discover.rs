@@ -89,7 +89,7 @@ pub(super) fn discover(
             let whole = join(&folder, &link);
             match view.target(&whole) {
                 LinkTarget::Folder(target) => waiting.push(target),
-                LinkTarget::Nowhere if is_beside_skills(&whole) => broken.push(whole),
+                LinkTarget::Nowhere if is_in_skills_folder(&whole) => broken.push(whole),
                 LinkTarget::File | LinkTarget::Nowhere => {}
             }
         }
@@ -104,7 +104,7 @@ fn is_ignored(path: &str) -> bool {
 }
 
 /// Whether a link is where a skill is expected.
-fn is_beside_skills(link: &str) -> bool {
+fn is_in_skills_folder(link: &str) -> bool {
     link.rsplit('/').nth(1) == Some("skills") || link.ends_with("/skills")
 }
 
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_may_name_what_would_not_be_found_otherwise() {
+    fn symlink_can_reveal_hidden_skill() {
         let files = ["big/SKILL.md", "big/parts/mini/SKILL.md", "node_modules/p/s/SKILL.md"];
         assert_eq!(found(&files, &[], ""), ["big"]);
         let links = [("skills/mini", "big/parts/mini"), ("skills/s", "node_modules/p/s")];

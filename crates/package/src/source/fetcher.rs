@@ -251,7 +251,7 @@ impl Fetcher {
     pub async fn fetch_all(&self, offers: &[OfferedSkill]) -> Vec<Result<Tree, SourceError>> {
         let mut trees: Vec<Option<Result<Tree, SourceError>>> = Vec::new();
         trees.resize_with(offers.len(), || None);
-        let local: Vec<_> = places(offers, |place| match place {
+        let local: Vec<_> = group_places(offers, |place| match place {
             PinnedSource::Path { path, inside } => Some((path.clone(), inside.clone())),
             _ => None,
         });
@@ -261,7 +261,7 @@ impl Fetcher {
             trees[at] = Some(tree);
         }
         let mut repositories: HashMap<GitUrl, Vec<(usize, PinnedGitSource)>> = HashMap::new();
-        for (at, place) in places(offers, |place| match place {
+        for (at, place) in group_places(offers, |place| match place {
             PinnedSource::Git(place) => Some(place.clone()),
             _ => None,
         }) {
@@ -368,35 +368,40 @@ impl Fetcher {
         limit: u64,
     ) -> Result<LoadedFile, SourceError> {
         if self.settings.network == Network::Offline {
-            let known = self.known(url, limit);
+            let known = self.read_cached(url, limit);
             return known.ok_or_else(|| SourceError::Offline(shown(url)));
         }
         let loaded = self.http.get(&self.settings, url, reach, limit).await?;
         let digest = Digest::of(&loaded.bytes);
-        self.keep(&digest, &loaded.bytes)?;
-        self.remember(url, &loaded, &digest)?;
+        self.store_content(&digest, &loaded.bytes)?;
+        self.cache_address(url, &loaded, &digest)?;
         Ok(loaded)
     }
 
     /// Returns the last cached answer of an address.
-    fn known(&self, url: &Url, limit: u64) -> Option<LoadedFile> {
-        let text = std::fs::read_to_string(self.address(url)).ok()?;
+    fn read_cached(&self, url: &Url, limit: u64) -> Option<LoadedFile> {
+        let text = std::fs::read_to_string(self.address_path(url)).ok()?;
         let mut lines = text.lines();
         let digest: Digest = lines.next()?.parse().ok()?;
         let url = Url::parse(lines.next()?).ok()?;
-        let bytes = std::fs::read(self.kept(&digest)).ok()?;
+        let bytes = std::fs::read(self.content_path(&digest)).ok()?;
         let is_same = bytes.len() as u64 <= limit && Digest::of(&bytes) == digest;
         // Offline: no request follows from this answer, so the strictest reach is sufficient.
         is_same.then_some(LoadedFile { bytes, url, reach: Reach::Public })
     }
 
     /// Caches the answer of an address for offline use.
-    fn remember(&self, url: &Url, loaded: &LoadedFile, digest: &Digest) -> Result<(), SourceError> {
+    fn cache_address(
+        &self,
+        url: &Url,
+        loaded: &LoadedFile,
+        digest: &Digest,
+    ) -> Result<(), SourceError> {
         let text = format!("{digest}\n{}\n", loaded.url);
-        self.write(&self.address(url), text.as_bytes())
+        self.write(&self.address_path(url), text.as_bytes())
     }
 
-    fn address(&self, url: &Url) -> PathBuf {
+    fn address_path(&self, url: &Url) -> PathBuf {
         let name = Digest::of(url.as_str().as_bytes());
         self.settings.cache.join("addresses").join(name.hex())
     }
@@ -408,7 +413,7 @@ impl Fetcher {
         reach: Reach,
         digest: &Digest,
     ) -> Result<Vec<u8>, SourceError> {
-        if let Ok(bytes) = std::fs::read(self.kept(digest))
+        if let Ok(bytes) = std::fs::read(self.content_path(digest))
             && Digest::of(&bytes) == *digest
         {
             return Ok(bytes);
@@ -422,14 +427,14 @@ impl Fetcher {
         self.settings.tell(Progress::Skipped { name: name.to_owned(), why });
     }
 
-    fn kept(&self, digest: &Digest) -> PathBuf {
+    fn content_path(&self, digest: &Digest) -> PathBuf {
         self.settings.cache.join("files").join(digest.hex())
     }
 
     /// Caches a file by its digest, so that it is not downloaded again after the user chose a
     /// skill.
-    fn keep(&self, digest: &Digest, bytes: &[u8]) -> Result<(), SourceError> {
-        self.write(&self.kept(digest), bytes)
+    fn store_content(&self, digest: &Digest, bytes: &[u8]) -> Result<(), SourceError> {
+        self.write(&self.content_path(digest), bytes)
     }
 
     fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), SourceError> {
@@ -473,7 +478,7 @@ pub(super) fn same_named<'a>(offers: impl Iterator<Item = &'a OfferedSkill>) -> 
 }
 
 /// Returns the sources of one kind, each with its position in the offers.
-fn places<T>(
+fn group_places<T>(
     offers: &[OfferedSkill],
     of_kind: impl Fn(&PinnedSource) -> Option<T>,
 ) -> Vec<(usize, T)> {

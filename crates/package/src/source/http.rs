@@ -71,7 +71,7 @@ impl Http {
             };
             url = target;
         }
-        Err(SourceError::Address { address: shown(&url), why: "it was sent elsewhere too often" })
+        Err(SourceError::Address { address: shown(&url), why: "it was redirected too often" })
     }
 
     async fn ask(&self, url: &Url, reach: Reach) -> Result<Response, SourceError> {
@@ -110,7 +110,7 @@ impl Http {
         if reach == Reach::Public {
             builder = builder.dns_resolver(Arc::new(PublicOnly));
         }
-        let client = builder.build().map_err(|error| SourceError::Client(chain(&error)))?;
+        let client = builder.build().map_err(|error| SourceError::Client(error_chain(&error)))?;
         Ok(slot.get_or_init(|| client))
     }
 }
@@ -134,13 +134,13 @@ fn next(url: &Url, response: &Response) -> Result<Option<Url>, SourceError> {
         return Err(refused());
     }
     let target = response.headers().get(LOCATION).and_then(|target| target.to_str().ok());
-    target.map(|target| sent(url, target)).ok_or_else(refused)?.map(Some)
+    target.map(|target| redirect_url(url, target)).ok_or_else(refused)?.map(Some)
 }
 
 /// Where an address sends us. Encryption is not given up on the way.
-pub(crate) fn sent(url: &Url, target: &str) -> Result<Url, SourceError> {
+pub(crate) fn redirect_url(url: &Url, target: &str) -> Result<Url, SourceError> {
     let refused = |why| SourceError::Address { address: shown(url), why };
-    let target = url.join(target).map_err(|_| refused("it was sent to no address"))?;
+    let target = url.join(target).map_err(|_| refused("it redirects without an address"))?;
     if url.scheme() == "https" && target.scheme() == "http" {
         return Err(refused("it was sent to an address without encryption"));
     }
@@ -171,11 +171,11 @@ async fn body(
 
 pub(crate) fn unreachable(url: &Url, error: &reqwest::Error) -> SourceError {
     let host = url.host_str().unwrap_or_default().to_owned();
-    SourceError::Unreachable { host, why: chain(error) }
+    SourceError::Unreachable { host, why: error_chain(error) }
 }
 
 /// An error with what is behind it, without the address.
-fn chain(error: &(dyn Error + 'static)) -> String {
+fn error_chain(error: &(dyn Error + 'static)) -> String {
     let mut texts: Vec<String> = Vec::new();
     let mut next = Some(error);
     while let Some(error) = next {
@@ -208,17 +208,21 @@ mod tests {
     }
 
     #[test]
-    fn encryption_is_not_given_up() {
+    fn redirect_from_https_to_http_is_rejected() {
         let from = url("https://x.example/a");
-        assert_eq!(sent(&from, "/b").unwrap().as_str(), "https://x.example/b");
+        assert_eq!(redirect_url(&from, "/b").unwrap().as_str(), "https://x.example/b");
         for target in ["http://x.example/b", "http://127.0.0.1/b", "https://"] {
-            assert_eq!(sent(&from, target).unwrap_err().code(), "address_refused", "{target}");
+            assert_eq!(
+                redirect_url(&from, target).unwrap_err().code(),
+                "address_refused",
+                "{target}"
+            );
         }
-        assert!(sent(&url("http://127.0.0.1/"), "http://127.0.0.1/b").is_ok());
+        assert!(redirect_url(&url("http://127.0.0.1/"), "http://127.0.0.1/b").is_ok());
     }
 
     #[tokio::test]
-    async fn what_a_public_host_names_is_not_private() {
+    async fn public_host_may_not_resolve_to_private_address() {
         let settings = Settings::new("unused".into());
         let http = Http::default();
         for target in [

@@ -42,7 +42,7 @@ pub(super) fn owner<'a>(path: &str, skills: &'a [String]) -> Option<&'a str> {
 
 /// Returns the only folder at the root, which archive tools wrap around a skill; empty if there are
 /// several.
-pub(super) fn wrapper<'a>(mut paths: impl Iterator<Item = &'a str>) -> &'a str {
+pub(super) fn common_folder<'a>(mut paths: impl Iterator<Item = &'a str>) -> &'a str {
     let Some((first, _)) = paths.next().and_then(|path| path.split_once('/')) else { return "" };
     let is_inside = |path: &str| below(path, first).is_some();
     if paths.all(is_inside) { first } else { "" }
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn all_below_a_skill_belongs_to_it() {
+    fn nested_skill_files_belong_to_outer_skill() {
         let paths = ["README.md", "a/SKILL.md", "a/assets/SKILL.md", ".claude/skills/b/skill.md"];
         assert_eq!(found(&paths), [".claude/skills/b", "a"]);
         let ignored = ["node_modules/x/SKILL.md", "x/SKILL.md.txt", "y/skills.md"];
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_in_a_skill_has_an_owner() {
+    fn path_in_skill_has_owner() {
         let skills = ["", "skills/b"].map(str::to_owned);
         for (path, skill) in [
             ("assets/x", Some("")),
@@ -111,10 +111,10 @@ mod tests {
     }
 
     #[test]
-    fn what_archivers_wrap_around() {
-        assert_eq!(wrapper(["x/SKILL.md", "x/a/b"].into_iter()), "x");
-        assert_eq!(wrapper(["x/SKILL.md", "y"].into_iter()), "");
-        assert_eq!(wrapper(["SKILL.md"].into_iter()), "");
-        assert_eq!(wrapper([].into_iter()), "");
+    fn common_top_folder_is_found() {
+        assert_eq!(common_folder(["x/SKILL.md", "x/a/b"].into_iter()), "x");
+        assert_eq!(common_folder(["x/SKILL.md", "y"].into_iter()), "");
+        assert_eq!(common_folder(["SKILL.md"].into_iter()), "");
+        assert_eq!(common_folder([].into_iter()), "");
     }
 }

@@ -19,7 +19,7 @@ use crate::{
     Tree, TreeError,
     limits::{MAX_ARCHIVE_BYTES, MAX_DEPTH, MAX_WALKED},
     parallel,
-    tree::is_left_behind,
+    tree::is_ignored_name,
 };
 
 /// Returns the skills of a folder, and broken links beside them.
@@ -63,7 +63,7 @@ impl PluginFiles<'_> {
             let name = entry.file_name().to_string_lossy().into_owned();
             let path = layout::join(inside, &name);
             match entry.file_type() {
-                Ok(kind) if kind.is_dir() && depth < MAX_DEPTH && !is_left_behind(&name) => {
+                Ok(kind) if kind.is_dir() && depth < MAX_DEPTH && !is_ignored_name(&name) => {
                     self.folder(&path, depth + 1)?;
                 }
                 Ok(kind) if kind.is_file() && (layout::is_markdown(&name) || is_json(&name)) => {
@@ -136,7 +136,7 @@ impl NamedFolder<'_> {
     fn manifest(&self, skill: &str, file: &Path) -> Option<Vec<u8>> {
         let real = file.canonicalize().ok()?;
         let is_own = real.starts_with(self.boundary.root().join(skill));
-        let may_read = is_own || self.boundary.shares(&real);
+        let may_read = is_own || self.boundary.may_link_to(&real);
         may_read.then(|| read(&real).ok()).flatten()
     }
 
@@ -280,7 +280,7 @@ impl Walk<'_> {
             let name = entry.file_name().to_string_lossy().into_owned();
             let path = layout::join(inside, &name);
             let kind = entry.file_type().map_err(SourceError::io(&place))?;
-            if kind.is_dir() && depth < MAX_DEPTH && !is_left_behind(&name) {
+            if kind.is_dir() && depth < MAX_DEPTH && !is_ignored_name(&name) {
                 self.folder(start, &path, depth + 1, listed)?;
             } else if !kind.is_dir() && is_skill_file(&name) {
                 listed.skill_files.push(path.clone());

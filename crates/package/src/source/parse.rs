@@ -46,22 +46,22 @@ impl Source {
             return Err(SourceError::text(text, why));
         }
         if is_plain_path(text) {
-            return local(&place(text, here));
+            return parse_local(&absolute_path(text, here));
         }
         if let Some(rest) = text.strip_prefix("path+") {
-            return local(&place(rest, here));
+            return parse_local(&absolute_path(rest, here));
         }
         if let Some(rest) = text.strip_prefix("git+") {
-            return git(rest).map(Self::Git);
+            return parse_git(rest).map(Self::Git);
         }
         if let Some(rest) = text.strip_prefix("url+") {
-            return file_at(rest);
+            return parse_file_address(rest);
         }
         if let Some(rest) = text.strip_prefix("well-known+") {
-            return Ok(Self::WellKnown(web(rest)?));
+            return Ok(Self::WellKnown(parse_url(rest)?));
         }
         if let Some(rest) = text.strip_prefix("registry:") {
-            return registry(text, rest);
+            return parse_registry(text, rest);
         }
         if let Some((word, rest)) = text.split_once(':')
             && let Some((_, host)) = HOSTS.iter().find(|(known, _)| *known == word)
@@ -69,12 +69,12 @@ impl Source {
             return on_host(host, rest, text).map(Self::Git);
         }
         if text.contains("://") {
-            return address(text);
+            return parse_address(text);
         }
         if is_scp(text) {
-            return git(text).map(Self::Git);
+            return parse_git(text).map(Self::Git);
         }
-        words(text, here)
+        parse_shorthand(text, here)
     }
 }
 
@@ -84,7 +84,7 @@ fn is_plain_path(text: &str) -> bool {
     text == "~" || [".", "/", "~/"].iter().any(|start| text.starts_with(start))
 }
 
-fn place(text: &str, here: &Path) -> PathBuf {
+fn absolute_path(text: &str, here: &Path) -> PathBuf {
     let home = || std::env::home_dir();
     let path = match text.strip_prefix('~') {
         Some("") => home(),
@@ -95,7 +95,7 @@ fn place(text: &str, here: &Path) -> PathBuf {
     path.unwrap_or_else(|| here.join(text)).components().collect()
 }
 
-fn local(path: &Path) -> Result<Source, SourceError> {
+fn parse_local(path: &Path) -> Result<Source, SourceError> {
     if is_bare_repository(path)
         && let Ok(url) = Url::from_file_path(path.canonicalize().as_deref().unwrap_or(path))
     {
@@ -157,9 +157,9 @@ fn is_scp(text: &str) -> bool {
 }
 
 /// Parses text without prefix and scheme: a local path, or the name of something published.
-fn words(text: &str, here: &Path) -> Result<Source, SourceError> {
-    let path = place(text, here);
-    let there = local(&path).ok();
+fn parse_shorthand(text: &str, here: &Path) -> Result<Source, SourceError> {
+    let path = absolute_path(text, here);
+    let there = parse_local(&path).ok();
     let is_file = is_file(text);
     match there {
         Some(source) if is_file && path.is_file() => return Ok(source),
@@ -172,26 +172,26 @@ fn words(text: &str, here: &Path) -> Result<Source, SourceError> {
         }
         _ => {}
     }
-    match (published(text), there) {
+    match (parse_published(text), there) {
         (found, None) | (found @ Err(SourceError::Ambiguous { .. }), _) => found,
         (Err(_), Some(source)) => Ok(source),
         (Ok(source), Some(_)) => Err(SourceError::Ambiguous {
             text: text.to_owned(),
             first: format!("./{text}"),
-            second: outright(text, &source),
+            second: explicit_spelling(text, &source),
         }),
     }
 }
 
 /// Parses text without prefix and scheme that is not a local path.
-fn published(text: &str) -> Result<Source, SourceError> {
+fn parse_published(text: &str) -> Result<Source, SourceError> {
     if !text.contains('/') {
-        return registry(text, text);
+        return parse_registry(text, text);
     }
     if let Some((first, rest)) = text.split_once('/')
         && first.contains('.')
     {
-        return match address(&format!("https://{text}"))? {
+        return match parse_address(&format!("https://{text}"))? {
             // An address without a scheme is only a file to download if its name ends like one.
             Source::Url { .. } if !is_file(text) => on_host(first, rest, text).map(Source::Git),
             source => Ok(source),
@@ -204,7 +204,7 @@ fn published(text: &str) -> Result<Source, SourceError> {
     {
         // git references cannot have these characters, so it is a version range.
         if reference.contains(['^', '~', '*', '<', '>', '=', '!', ',']) {
-            return registry(text, text);
+            return parse_registry(text, text);
         }
         return Err(SourceError::Ambiguous {
             text: text.to_owned(),
@@ -249,7 +249,7 @@ pub fn is_range(text: &str) -> bool {
 }
 
 /// Returns the unambiguous spelling of a source.
-fn outright(text: &str, source: &Source) -> String {
+fn explicit_spelling(text: &str, source: &Source) -> String {
     match source {
         Source::Registry { .. } => format!("registry:{text}"),
         Source::Git(git) if git.url.as_str().starts_with("https://github.com/") => {
@@ -259,7 +259,7 @@ fn outright(text: &str, source: &Source) -> String {
     }
 }
 
-fn registry(text: &str, rest: &str) -> Result<Source, SourceError> {
+fn parse_registry(text: &str, rest: &str) -> Result<Source, SourceError> {
     let wrong = |why: &str| {
         let way_out = "for a folder or a file write `./` in front";
         SourceError::text(text, format!("{why}; {way_out}"))
@@ -338,7 +338,7 @@ fn split_repository(path: &str) -> (&str, Option<&str>) {
 }
 
 /// Parses the address of a repository, optionally followed by `#reference` or `@reference`.
-fn git(text: &str) -> Result<GitSource, SourceError> {
+fn parse_git(text: &str) -> Result<GitSource, SourceError> {
     let (address, fragment) = text.split_once('#').map_or((text, None), |(a, b)| (a, Some(b)));
     let path_start = match address.find("://") {
         Some(at) => address[at + 3..].find('/').map(|end| at + 3 + end),
@@ -356,17 +356,19 @@ fn git(text: &str) -> Result<GitSource, SourceError> {
 }
 
 /// Parses an address with a scheme.
-fn address(text: &str) -> Result<Source, SourceError> {
+fn parse_address(text: &str) -> Result<Source, SourceError> {
     let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
     match scheme {
-        "https" | "http" => web_address(text),
+        "https" | "http" => parse_web_address(text),
         "file" if is_file(rest) => {
             let url =
                 Url::parse(text).map_err(|error| SourceError::text(text, error.to_string()))?;
             let path = url.to_file_path();
-            local(&path.map_err(|()| SourceError::text(text, "it is not a path of this system"))?)
+            parse_local(
+                &path.map_err(|()| SourceError::text(text, "it is not a path of this system"))?,
+            )
         }
-        "ssh" | "file" => git(text).map(Source::Git),
+        "ssh" | "file" => parse_git(text).map(Source::Git),
         _ => Err(SourceError::text(
             text,
             format!("`{}` is not spoken; write `https://` or `ssh://`", scheme.escape_debug()),
@@ -374,9 +376,9 @@ fn address(text: &str) -> Result<Source, SourceError> {
     }
 }
 
-fn web_address(text: &str) -> Result<Source, SourceError> {
+fn parse_web_address(text: &str) -> Result<Source, SourceError> {
     let plain = text.split('#').next().unwrap_or(text);
-    let mut url = web(plain)?;
+    let mut url = parse_url(plain)?;
     if let Some(host) = url.host_str().and_then(|host| host.strip_prefix("www."))
         && REPOSITORY_HOSTS.contains(&host)
     {
@@ -394,19 +396,19 @@ fn web_address(text: &str) -> Result<Source, SourceError> {
     }
     let repository = without_page(&url, text);
     if parts.iter().any(|part| has_ending(part, &[".git"]) || part.contains(".git@")) {
-        return git(&repository).map(Source::Git);
+        return parse_git(&repository).map(Source::Git);
     }
     if is_file(url.path()) {
-        return file_at(text);
+        return parse_file_address(text);
     }
     let is_known = REPOSITORY_HOSTS.contains(&host);
     match parts.len() {
         2.. if is_known && host != "gitlab.com" => {
             repository_page(&url, &repository).map(Source::Git)
         }
-        2 => git(&repository).map(Source::Git),
-        3.. if is_known => git(&repository).map(Source::Git),
-        3.. => file_at(text),
+        2 => parse_git(&repository).map(Source::Git),
+        3.. if is_known => parse_git(&repository).map(Source::Git),
+        3.. => parse_file_address(text),
         _ => Ok(Source::WellKnown(url)),
     }
 }
@@ -417,12 +419,12 @@ fn without_page(url: &Url, text: &str) -> String {
     let mut address = url.clone();
     address.set_query(None);
     let fragment = text.split_once('#').map_or("", |(_, fragment)| fragment);
-    let is_anchor = url.query().is_some() || is_heading(fragment);
+    let is_anchor = url.query().is_some() || is_page_fragment(fragment);
     if is_anchor { address.to_string() } else { format!("{address}#{fragment}") }
 }
 
 /// Whether a fragment is the anchor of a heading, such as `#installation`, and not a reference.
-fn is_heading(fragment: &str) -> bool {
+fn is_page_fragment(fragment: &str) -> bool {
     const BRANCHES: [&str; 8] =
         ["HEAD", "main", "master", "develop", "dev", "trunk", "stable", "next"];
     let is_word = |c: char| c.is_ascii_alphabetic() || c == '-';
@@ -486,16 +488,16 @@ fn page_of_folder(url: &Url, parts: &[&str], text: &str) -> Option<Result<GitSou
 }
 
 /// Parses the address of a file, optionally followed by `#sha256:…`.
-fn file_at(text: &str) -> Result<Source, SourceError> {
+fn parse_file_address(text: &str) -> Result<Source, SourceError> {
     let (address, digest) = text.split_once('#').map_or((text, None), |(a, b)| (a, Some(b)));
     let digest = digest.map(str::parse).transpose();
     let digest =
         digest.map_err(|error: super::DigestError| SourceError::text(text, error.to_string()))?;
-    Ok(Source::Url { url: web(address)?, digest })
+    Ok(Source::Url { url: parse_url(address)?, digest })
 }
 
 /// Parses an address, and checks that requests to it are allowed.
-fn web(text: &str) -> Result<Url, SourceError> {
+fn parse_url(text: &str) -> Result<Url, SourceError> {
     let url = Url::parse(text).map_err(|error| SourceError::text(text, error.to_string()))?;
     http::check(&url)?;
     Ok(url)
@@ -603,7 +605,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_says_so_is_remote() {
+    fn is_remote_recognizes_urls() {
         for text in [
             "github:o/r/skill",
             "gitlab:o/r",
@@ -667,7 +669,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_source() {
+    fn invalid_sources_are_rejected() {
         for text in [
             "",
             "--upload-pack=x",
@@ -717,7 +719,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_mean_two_things() {
+    fn ambiguous_sources_are_errors() {
         let here = tempfile::tempdir().unwrap();
         fs::create_dir_all(here.path().join("o/r")).unwrap();
         fs::create_dir(here.path().join("pdf")).unwrap();
@@ -746,7 +748,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn anything_can_be_typed(text in ".{0,40}", odd in "[-a-z0-9@:/.#?%+~^ ]{0,40}") {
+        fn arbitrary_text_does_not_panic(text in ".{0,40}", odd in "[-a-z0-9@:/.#?%+~^ ]{0,40}") {
             for text in [text, odd] {
                 // What matters is that there is an answer.
                 let _ = parsed(&text);

@@ -45,7 +45,7 @@ pub fn parse_pasted_command(words: &[String]) -> Result<Option<PastedCommand>, S
     let mut unknown = None;
     for command in &commands {
         let words: Vec<&str> = command.iter().map(String::as_str).collect();
-        let (tool, rest) = match tool(&words) {
+        let (tool, rest) = match find_tool(&words) {
             Ok(Some(found)) => found,
             Ok(None) => continue,
             Err(error) => {
@@ -53,7 +53,8 @@ pub fn parse_pasted_command(words: &[String]) -> Result<Option<PastedCommand>, S
                 continue;
             }
         };
-        let mut line = Line { tool, command: command.join(" "), asked: PastedCommand::default() };
+        let mut line =
+            ParsedArguments { tool, command: command.join(" "), asked: PastedCommand::default() };
         line.read(rest)?;
         let asked = asked.get_or_insert_default();
         asked.sources.extend(line.asked.sources);
@@ -65,7 +66,7 @@ pub fn parse_pasted_command(words: &[String]) -> Result<Option<PastedCommand>, S
         asked.all |= line.asked.all;
     }
     // Several words may also be the names of several skills, such as `git docker`.
-    let is_line = is_text || RUNNERS.iter().any(|runner| starts_with(words, runner));
+    let is_line = is_text || PACKAGE_RUNNERS.iter().any(|runner| starts_with(words, runner));
     match (asked, unknown) {
         (None, Some(error)) if is_line => Err(error),
         (asked, _) => Ok(asked),
@@ -98,7 +99,7 @@ enum Tool {
 }
 
 /// Programs that run a package of npm.
-const RUNNERS: [&[&str]; 9] = [
+const PACKAGE_RUNNERS: [&[&str]; 9] = [
     &["npx"],
     &["bunx"],
     &["pnpx"],
@@ -111,13 +112,13 @@ const RUNNERS: [&[&str]; 9] = [
 ];
 
 /// Options with a value, short and long.
-const VALUES: [&str; 11] = [
+const OPTIONS_WITH_VALUES: [&str; 11] = [
     "-a", "--agent", "-s", "--skill", "--scope", "--pin", "--ref", "--branch", "-b", "--path",
     "--depth",
 ];
 
 /// Options that change nothing of what is installed.
-const IGNORED: [&str; 12] = [
+const IGNORED_OPTIONS: [&str; 12] = [
     "--copy",
     "--force",
     "-f",
@@ -134,14 +135,14 @@ const IGNORED: [&str; 12] = [
 
 /// The tool that words begin with, and the rest. Words that begin with the name of a known program
 /// and are no install are an error.
-fn tool<'a, 'w>(words: &'a [&'w str]) -> Result<Option<(Tool, &'a [&'w str])>, SourceError> {
+fn find_tool<'a, 'w>(words: &'a [&'w str]) -> Result<Option<(Tool, &'a [&'w str])>, SourceError> {
     let mut words = words;
     while let [first, rest @ ..] = words
         && (["$", ">", "%", "sudo", "!"].contains(first) || is_assignment(first))
     {
         words = rest;
     }
-    if let Some(runner) = RUNNERS.iter().find(|runner| words.starts_with(runner)) {
+    if let Some(runner) = PACKAGE_RUNNERS.iter().find(|runner| words.starts_with(runner)) {
         let mut rest = &words[runner.len()..];
         while let [option, after @ ..] = rest
             && option.starts_with('-')
@@ -202,13 +203,13 @@ fn no_marketplace(words: &[&str]) -> SourceError {
 }
 
 /// One line while it is read.
-struct Line {
+struct ParsedArguments {
     tool: Tool,
     command: String,
     asked: PastedCommand,
 }
 
-impl Line {
+impl ParsedArguments {
     fn read(&mut self, words: &[&str]) -> Result<(), SourceError> {
         let mut reference = None;
         let mut path = None;
@@ -229,7 +230,7 @@ impl Line {
                 break;
             }
             let mut values: Vec<&str> = Vec::new();
-            if VALUES.contains(&option) {
+            if OPTIONS_WITH_VALUES.contains(&option) {
                 values.extend(attached);
                 if attached.is_none() {
                     // `-a claude-code codex` has two values; the source came before them.
@@ -241,14 +242,14 @@ impl Line {
                     rest = left;
                 }
                 if values.is_empty() {
-                    return Err(self.wrong(&format!("`{option}` has no value")));
+                    return Err(self.argument_error(&format!("`{option}` has no value")));
                 }
             }
             match option {
-                "-a" | "--agent" => self.asked.agents.extend(named(&values)),
+                "-a" | "--agent" => self.asked.agents.extend(split_names(&values)),
                 "-s" | "--skill" => {
                     self.asked.all |= values.contains(&"*");
-                    self.asked.skills.extend(named(&values));
+                    self.asked.skills.extend(split_names(&values));
                 }
                 "--scope" => self.asked.global = values == ["user"],
                 "--pin" | "--ref" | "--branch" | "-b" => reference = values.first().copied(),
@@ -258,8 +259,10 @@ impl Line {
                 "-l" | "--list" => self.asked.list = true,
                 "--all" => (self.asked.all, self.asked.yes) = (true, true),
                 "-p" | "--project" | "--depth" => {}
-                option if IGNORED.contains(&option) => {}
-                option => return Err(self.wrong(&format!("its option `{option}` is not known"))),
+                option if IGNORED_OPTIONS.contains(&option) => {}
+                option => {
+                    return Err(self.argument_error(&format!("its option `{option}` is not known")));
+                }
             }
         }
         self.sources(&plain, reference, path)
@@ -272,7 +275,7 @@ impl Line {
         path: Option<&str>,
     ) -> Result<(), SourceError> {
         let Some((first, others)) = plain.split_first() else {
-            return Err(self.wrong("it names no repository"));
+            return Err(self.argument_error("it names no repository"));
         };
         let mut reference = reference.map(str::to_owned);
         let mut source = (*first).to_owned();
@@ -319,13 +322,13 @@ impl Line {
         Ok(())
     }
 
-    fn wrong(&self, why: &str) -> SourceError {
+    fn argument_error(&self, why: &str) -> SourceError {
         let hint = "leave it out, or write: savoir install SOURCE --skill NAME --agent AGENT";
         SourceError::Pasted { line: self.command.clone(), why: why.to_owned(), hint }
     }
 }
 
-fn named(values: &[&str]) -> impl Iterator<Item = String> {
+fn split_names(values: &[&str]) -> impl Iterator<Item = String> {
     let parts = values.iter().flat_map(|value| value.split(','));
     let named = parts.filter(|value| !value.is_empty() && *value != "*");
     named.map(str::to_owned).collect::<Vec<_>>().into_iter()
@@ -409,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_readmes_name_their_repository() {
+    fn readme_commands_are_parsed() {
         for (text, expected) in [
             ("npx skills add o/r", "github:o/r"),
             ("$ npx skills@latest add o/r", "github:o/r"),
@@ -453,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn options_keep_their_meaning() {
+    fn options_are_parsed() {
         let all = line("npx -y skills add https://github.com/o/r --skill x -a claude-code -g -y");
         assert_eq!((all.skills, all.agents), (vec!["x".into()], vec!["claude-code".into()]));
         assert!(all.global && all.yes && !all.list && !all.all);
@@ -485,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_such_line_is_left_alone() {
+    fn other_commands_are_not_parsed() {
         for words in [
             &["o/r"][..],
             &["./My Skill"],
@@ -502,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_has_a_hint() {
+    fn unsupported_command_has_hint() {
         for text in [
             "npx skills add o/r --telemetry",
             "npx skills add",
@@ -519,7 +522,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn anything_can_be_pasted(text in ".{0,60}", odd in "(npx|git|gh|skills|add|clone|-a|'|\"|\\\\|#|&| |o/r|@|=){0,12}") {
+        fn arbitrary_paste_does_not_panic(text in ".{0,60}", odd in "(npx|git|gh|skills|add|clone|-a|'|\"|\\\\|#|&| |o/r|@|=){0,12}") {
             for text in [text, odd] {
                 // What matters is that there is an answer.
                 let _ = parse_pasted_command(&[text]);

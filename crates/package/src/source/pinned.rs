@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_lock_writes_is_read_again() {
+    fn pinned_sources_round_trip() {
         let base = Path::new("/work/project");
         let commit = "0123456789abcdef0123456789abcdef01234567";
         let digest = format!("sha256:{}", "ab".repeat(32));
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_lock_cannot_have() {
+    fn invalid_pinned_sources_are_rejected() {
         let commit = "0123456789abcdef0123456789abcdef01234567";
         for text in [
             "pdf".to_owned(),
@@ -266,7 +266,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_place_is_read_again(path in ".{0,20}", tag in ".{1,20}", name in ".{1,20}") {
+        fn any_pinned_source_round_trips(path in ".{0,20}", tag in ".{1,20}", name in ".{1,20}") {
             let commit = Commit::parse(&"0a".repeat(20)).unwrap();
             let url = GitUrl::parse("https://host.example/o/r").unwrap();
             let reference = Some(Reference::Tag(tag));

@@ -8,11 +8,11 @@ use super::layout::{below, is_markdown, join, last_part};
 use crate::source::summary::stem;
 
 /// Folders in which a plugin says what it is.
-const MARKS: [&str; 5] =
+const PLUGIN_FILES: [&str; 5] =
     [".claude-plugin", ".codex-plugin", ".cursor-plugin", ".agents-plugin", ".github/plugin"];
 
 /// Most files of plugins that are read.
-pub(super) const MAX_READ: usize = 500;
+pub(super) const MAX_FILES_READ: usize = 500;
 
 /// What a plugin brings that is not a skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -73,9 +73,9 @@ pub(super) trait Files {
 }
 
 /// The files that must be read to know what plugins have.
-pub(super) fn wanted<'a>(paths: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+pub(super) fn files_to_read<'a>(paths: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let is_wanted = |path: &&str| {
-        let is_mark = MARKS.iter().any(|mark| {
+        let is_mark = PLUGIN_FILES.iter().any(|mark| {
             path.strip_suffix("/plugin.json")
                 .or_else(|| path.strip_suffix("/marketplace.json"))
                 .is_some_and(|folder| folder == *mark || folder.ends_with(&format!("/{mark}")))
@@ -85,7 +85,7 @@ pub(super) fn wanted<'a>(paths: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
         let in_hooks = is_json && path.split('/').rev().nth(1) == Some("hooks");
         is_mark || in_hooks || matches!(name, ".mcp.json" | "mcp.json" | ".lsp.json" | "hooks.json")
     };
-    paths.filter(is_wanted).take(MAX_READ).collect()
+    paths.filter(is_wanted).take(MAX_FILES_READ).collect()
 }
 
 /// What the plugins of a repository have that is not a skill.
@@ -94,11 +94,11 @@ pub(super) fn extras(files: &impl Files) -> Vec<PluginExtra> {
     let mut plugins: BTreeSet<(String, String)> = BTreeSet::new();
     let mut found = BTreeSet::new();
     for path in &paths {
-        let Some((root, file)) = mark(path) else { continue };
+        let Some((root, file)) = plugin_file(path) else { continue };
         let Some(value) = files.json(path) else { continue };
         if file == "plugin.json" {
             let name = name_of(&value, root);
-            declared(&value, path, root, &name, files, &mut found);
+            declared_extras(&value, path, root, &name, files, &mut found);
             plugins.insert((root.to_owned(), name));
             continue;
         }
@@ -106,7 +106,7 @@ pub(super) fn extras(files: &impl Files) -> Vec<PluginExtra> {
             let name = name_of(plugin, root);
             let source = plugin.get("source").and_then(Value::as_str);
             if let Some(folder) = source.and_then(|at| inside(root, at)) {
-                declared(plugin, path, &folder, &name, files, &mut found);
+                declared_extras(plugin, path, &folder, &name, files, &mut found);
                 plugins.insert((folder, name));
             } else {
                 found.insert(extra(ExtraKind::Plugin, &name, path, &name));
@@ -114,7 +114,7 @@ pub(super) fn extras(files: &impl Files) -> Vec<PluginExtra> {
         }
     }
     for (root, plugin) in &plugins {
-        lying(&paths, root, plugin, files, &mut found);
+        extras_in_folders(&paths, root, plugin, files, &mut found);
     }
     // One plugin may be in a marketplace and say for itself what it is.
     let mut seen = BTreeSet::new();
@@ -123,7 +123,7 @@ pub(super) fn extras(files: &impl Files) -> Vec<PluginExtra> {
 }
 
 /// The root of a plugin whose mark a file is, and the name of the file.
-fn mark(path: &str) -> Option<(&str, &str)> {
+fn plugin_file(path: &str) -> Option<(&str, &str)> {
     let (folder, file) = path.rsplit_once('/')?;
     if !matches!(file, "plugin.json" | "marketplace.json") {
         return None;
@@ -132,7 +132,7 @@ fn mark(path: &str) -> Option<(&str, &str)> {
         let root = folder.strip_suffix(*mark)?;
         root.is_empty().then_some("").or_else(|| root.strip_suffix('/'))
     };
-    Some((MARKS.iter().find_map(root)?, file))
+    Some((PLUGIN_FILES.iter().find_map(root)?, file))
 }
 
 fn name_of(value: &Value, root: &str) -> String {
@@ -159,7 +159,7 @@ fn inside(root: &str, path: &str) -> Option<String> {
 }
 
 /// What the file of a plugin lists.
-fn declared(
+fn declared_extras(
     value: &Value,
     path: &str,
     root: &str,
@@ -201,7 +201,7 @@ fn declared(
 }
 
 /// What lies in the usual places of a plugin.
-fn lying(
+fn extras_in_folders(
     paths: &[&str],
     root: &str,
     plugin: &str,
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_plugin_has_besides_skills_is_listed() {
+    fn plugin_extras_are_listed() {
         let found = shown(&[
             (".claude-plugin/plugin.json", r#"{"name": "p", "mcpServers": {"db": {}}}"#),
             (".mcp.json", r#"{"mcpServers": {"files": {"command": "x"}}}"#),
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_for_people() {
+    fn counts_have_plural_forms() {
         assert_eq!(ExtraKind::Hook.count(3), "3 hooks");
         assert_eq!(ExtraKind::McpServer.count(1), "1 MCP server");
         assert_eq!(ExtraKind::Plugin.count(2), "2 plugins of other repositories");
@@ -357,7 +357,7 @@ mod tests {
             ".mcp.json",
             "package.json",
         ];
-        let wanted = wanted(paths.into_iter());
+        let wanted = files_to_read(paths.into_iter());
         assert_eq!(wanted, [paths[0], paths[1], paths[3], paths[4]]);
     }
 }

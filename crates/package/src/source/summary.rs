@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_skill_names_itself_or_is_named_after_its_place() {
+    fn name_falls_back_to_folder() {
         let own = Summary::read(b"---\nname: own\ndescription: Does.\n---\nx", "place");
         assert_eq!((own.name.as_str(), own.description.as_deref()), ("own", Some("Does.")));
         let bare = Summary::read(b"# Just prose\n", "My Notes");

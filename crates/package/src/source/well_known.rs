@@ -5,7 +5,7 @@ use url::Url;
 
 use super::{
     Digest, Fetcher, OfferedSkill, PinnedSource, SourceError, artifact,
-    artifact::{is_page, prose},
+    artifact::{is_page, text_skill},
     http::{LoadedFile, Reach, shown},
     summary::{description, is_name},
 };
@@ -106,7 +106,7 @@ pub(super) async fn tree(
 }
 
 fn manifest(bytes: Vec<u8>, url: &Url) -> Result<Tree, SourceError> {
-    if is_page(&bytes) { Err(SourceError::Page { place: shown(url) }) } else { prose(bytes) }
+    if is_page(&bytes) { Err(SourceError::Page { place: shown(url) }) } else { text_skill(bytes) }
 }
 
 fn unpack(bytes: &[u8], url: &Url) -> Result<Tree, SourceError> {
@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_lists_are_looked_for() {
+    fn index_candidates_of_site() {
         let found = |site: &str| {
             let found = candidates(&Url::parse(site).unwrap());
             found.iter().map(|url| url.path().to_owned()).collect::<Vec<_>>()

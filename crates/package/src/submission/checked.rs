@@ -13,7 +13,7 @@ use crate::{Tree, archive::ArchiveError};
 
 /// What readers of YAML take for different things. `check` warns; what is published is read by all of
 /// them, and permissions must not depend on who reads.
-const BEWILDERING: [&str; 3] = ["yaml-alias", "yaml-merge-key", "yaml-tag"];
+const REJECTED_YAML_RULES: [&str; 3] = ["yaml-alias", "yaml-merge-key", "yaml-tag"];
 
 /// A SKILL.md in which no rule finds an error.
 pub(super) struct CheckedManifest {
@@ -39,7 +39,8 @@ impl CheckedManifest {
         let finding = |found: &Diagnostic| SubmissionFinding::new(path, source, found);
         // Text without frontmatter may be published: its registry names and counts it.
         let is_error = |found: &&Diagnostic| {
-            found.is_error() && found.code != "not-a-skill" || BEWILDERING.contains(&found.code)
+            found.is_error() && found.code != "not-a-skill"
+                || REJECTED_YAML_RULES.contains(&found.code)
         };
         let (errors, others): (Vec<_>, Vec<_>) = checked.diagnostics.iter().partition(is_error);
         let gravest =

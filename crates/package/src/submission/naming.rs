@@ -14,19 +14,19 @@ const ANONYMOUS: &str = "anon";
 
 /// The name under which it is published, if a registry can give it.
 pub(super) fn name(checked: &CheckedManifest, asked: &PublishOptions) -> Result<Name, Rejection> {
-    let name = asked_for(checked, asked)?;
+    let name = requested_name(checked, asked)?;
     let needs = name.namespace().is_some_and(is_reserved_namespace)
         || is_reserved_skill_name(name.namespace(), name.last());
     if needs { Err(NameError::needed(&name).into()) } else { Ok(name) }
 }
 
-fn asked_for(checked: &CheckedManifest, asked: &PublishOptions) -> Result<Name, Rejection> {
+fn requested_name(checked: &CheckedManifest, asked: &PublishOptions) -> Result<Name, Rejection> {
     if let Some(namespace) = asked.namespace.as_ref().filter(|asked| !is_namespace(asked)) {
         return Err(Rejection::NoNamespace(namespace.clone()));
     }
     if checked.is_prose() {
         let namespace = asked.namespace.as_deref().ok_or(Rejection::Prose)?;
-        return prose(checked, namespace, asked);
+        return name_of_text(checked, namespace, asked);
     }
     if asked.namespace.as_deref() == Some(ANONYMOUS) {
         return Err(Rejection::NotProse);
@@ -45,7 +45,7 @@ fn asked_for(checked: &CheckedManifest, asked: &PublishOptions) -> Result<Name, 
 }
 
 /// The name of a text without frontmatter: as it was asked for, else its first heading.
-fn prose(
+fn name_of_text(
     checked: &CheckedManifest,
     namespace: &str,
     asked: &PublishOptions,

@@ -9,7 +9,7 @@ use super::SIDE_FILE;
 use crate::Tree;
 
 /// Fields by which a host does something by itself. Another value is something else.
-const OBEYED: [&str; 8] = [
+const FIELDS_WITH_EFFECT: [&str; 8] = [
     "hooks",
     "mcpServers",
     "mcp_servers",
@@ -21,7 +21,7 @@ const OBEYED: [&str; 8] = [
 ];
 
 /// The same in the part of a vendor.
-const OBEYED_BELOW: [&str; 6] = [
+const METADATA_WITH_EFFECT: [&str; 6] = [
     "metadata.openclaw.install",
     "metadata.clawdbot.install",
     "metadata.clawdis.install",
@@ -31,7 +31,7 @@ const OBEYED_BELOW: [&str; 6] = [
 ];
 
 /// Fields of Codex's side file that give an agent more than words.
-const OBEYED_BESIDE: [&str; 1] = ["dependencies"];
+const SIDE_FILE_FIELDS_WITH_EFFECT: [&str; 1] = ["dependencies"];
 
 /// What it brings and uses, by what it says in its own dialect and by what other hosts obey: it may
 /// be given to any of them.
@@ -39,9 +39,9 @@ pub(super) fn declared_tools(reading: &Reading, tree: &Tree) -> Vec<String> {
     let mut wishes = tools(reading);
     wishes.extend(requirements(reading));
     let document = &reading.document;
-    wishes.extend(obeyed(document, OBEYED.iter().chain(&OBEYED_BELOW)));
+    wishes.extend(obeyed(document, FIELDS_WITH_EFFECT.iter().chain(&METADATA_WITH_EFFECT)));
     if let Some(beside) = tree.get(SIDE_FILE).and_then(|file| as_document(&file.bytes)) {
-        wishes.extend(obeyed(&beside, OBEYED_BESIDE.iter()));
+        wishes.extend(obeyed(&beside, SIDE_FILE_FIELDS_WITH_EFFECT.iter()));
     }
     wishes.sort_unstable();
     wishes.dedup();
@@ -97,7 +97,7 @@ fn obeyed<'a>(
 /// The fields of SKILL.md that hosts obey, with what they say.
 pub(super) fn obeyed_fields(document: &Document) -> Vec<(String, String)> {
     let Some(fields) = document.fields() else { return Vec::new() };
-    let paths = OBEYED.iter().chain(&OBEYED_BELOW);
+    let paths = FIELDS_WITH_EFFECT.iter().chain(&METADATA_WITH_EFFECT);
     let found = paths.filter_map(|path| {
         let value = fields.path(path)?.to_value(YamlVersion::V1_2);
         Some((path.trim_start_matches("metadata.").to_owned(), value.to_string()))

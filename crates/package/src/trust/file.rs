@@ -11,14 +11,14 @@ use tempfile::{Builder, NamedTempFile};
 
 /// Writes a file, and replaces an existing one.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    prepared(path, bytes, 0o644)?.persist(path)?;
-    keep_entry(path)
+    write_temp_file(path, bytes, 0o644)?.persist(path)?;
+    sync_folder_entry(path)
 }
 
 /// Writes a new file; fails with `AlreadyExists` if it exists.
 pub(super) fn create(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-    prepared(path, bytes, mode)?.persist_noclobber(path)?;
-    keep_entry(path)
+    write_temp_file(path, bytes, mode)?.persist_noclobber(path)?;
+    sync_folder_entry(path)
 }
 
 /// Reads a file; fails if it has more than `limit` bytes.
@@ -57,7 +57,7 @@ pub(super) fn lock_path(path: &Path) -> PathBuf {
     name.into()
 }
 
-fn prepared(path: &Path, bytes: &[u8], mode: u32) -> io::Result<NamedTempFile> {
+fn write_temp_file(path: &Path, bytes: &[u8], mode: u32) -> io::Result<NamedTempFile> {
     let mut file =
         Builder::new().permissions(fs::Permissions::from_mode(mode)).tempfile_in(folder(path))?;
     file.write_all(bytes)?;
@@ -66,7 +66,7 @@ fn prepared(path: &Path, bytes: &[u8], mode: u32) -> io::Result<NamedTempFile> {
 }
 
 /// Syncs the folder, because a new file name is only on disk after its folder is.
-fn keep_entry(path: &Path) -> io::Result<()> {
+fn sync_folder_entry(path: &Path) -> io::Result<()> {
     fs::File::open(folder(path))?.sync_all()
 }
 

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_made_once_and_found_again() {
+    fn created_key_is_loaded() {
         let place = tempfile::tempdir().unwrap();
         let store = KeyStore::new(place.path().join("deep/keys"));
         assert_eq!(store.list().unwrap(), []);
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_can_read_is_refused() {
+    fn world_readable_key_is_rejected() {
         let place = tempfile::tempdir().unwrap();
         let store = KeyStore::new(place.path());
         store.create("a").unwrap();
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key() {
+    fn invalid_keys_are_rejected() {
         let place = tempfile::tempdir().unwrap();
         let store = KeyStore::new(place.path());
         for name in ["", "../a", ".a", "a/b", "ä", &"a".repeat(65)] {
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn the_identifier_is_that_of_the_specification() {
+    fn key_id_matches_specification() {
         // RFC 8032, section 7.1, test 1.
         let seed = [
             0x9d, 0x61, 0xb1, 0x9d, 0xef, 0xfd, 0x5a, 0x60, 0xba, 0x84, 0x4a, 0xf4, 0x92, 0xec,

@@ -37,7 +37,7 @@ use super::{
     KeyError, KeyKind, PublicKey, TrustStore, TrustedKey, file, json,
     keys::refuse_readable,
     public::{bundle_id, hex, x509_id},
-    signature::{Difference, UNSIGNED, content, is_digest},
+    signature::{Difference, UNSIGNED_FILES, content, is_digest},
 };
 use crate::Tree;
 
@@ -199,7 +199,7 @@ pub fn sign(
                 "method": "files",
                 "hash_type": "sha256",
                 "allow_symlinks": false,
-                "ignore_paths": UNSIGNED,
+                "ignore_paths": UNSIGNED_FILES,
             },
             "resources": resources,
             "name": name,
@@ -208,7 +208,8 @@ pub fn sign(
         },
     })
     .to_string();
-    let signature = key.pair.sign(&SystemRandom::new(), &encoded(payload.as_bytes()));
+    let signature =
+        key.pair.sign(&SystemRandom::new(), &pre_authentication_encoding(payload.as_bytes()));
     let signature = signature.map_err(|_| OmsError::Sign)?;
     Ok(json!({
         "mediaType": MEDIA_TYPE,
@@ -233,7 +234,7 @@ pub(super) struct Skill<'a> {
 
 /// What is known of a bundle that is not wrong.
 #[derive(Debug)]
-pub(super) struct Checked<'a> {
+pub(super) struct CheckedBundle<'a> {
     /// Every key and certificate that took part, that of the signature first.
     pub(super) key_ids: Vec<String>,
     /// The trusted key behind it.
@@ -249,23 +250,25 @@ pub(super) fn check<'a>(
     bundle: &Value,
     skill: &Skill<'_>,
     store: &'a TrustStore,
-) -> Result<Checked<'a>, OmsError> {
+) -> Result<CheckedBundle<'a>, OmsError> {
     let bundle = Bundle::read(bundle)?;
     let [signature] = &bundle.envelope.signatures[..] else {
         return Err(OmsError::Malformed("it has not exactly one signature".into()));
     };
     let signature = decoded(&signature.sig, "sig")?;
     let payload = decoded(&bundle.envelope.payload, "payload")?;
-    let signed = encoded(&payload);
+    let signed = pre_authentication_encoding(&payload);
     let mut checked = match &bundle.material {
-        Material { public_key: Some(key), chain: None } => by_key(key, &signed, &signature, store)?,
+        Material { public_key: Some(key), chain: None } => {
+            check_by_key(key, &signed, &signature, store)?
+        }
         Material { chain: Some(chain), public_key: None } => {
-            by_chain(&chain.ders()?, &signed, &signature, store)?
+            check_by_chain(&chain.ders()?, &signed, &signature, store)?
         }
         // Keyless: who may sign as whom is for a log and a policy to say, and there is none here.
-        _ => Checked { key_ids: vec![], trusted: None, holds: false, left_out: vec![] },
+        _ => CheckedBundle { key_ids: vec![], trusted: None, holds: false, left_out: vec![] },
     };
-    expect("payloadType", &bundle.envelope.payload_type, PAYLOAD_TYPE)?;
+    check_field("payloadType", &bundle.envelope.payload_type, PAYLOAD_TYPE)?;
     checked.left_out = statement(&payload, skill)?;
     Ok(checked)
 }
@@ -293,36 +296,36 @@ pub(super) fn differences(
     Ok(Difference::all(&signed, &covered))
 }
 
-fn by_key<'a>(
+fn check_by_key<'a>(
     named: &KeyHint,
     signed: &[u8],
     signature: &[u8],
     store: &'a TrustStore,
-) -> Result<Checked<'a>, OmsError> {
+) -> Result<CheckedBundle<'a>, OmsError> {
     let named = named.key_id();
     let mut known = store.of_kind(KeyKind::Ecdsa);
     let trusted = match &named {
         Some(named) => known.find(|trusted| trusted.key.key_id() == *named),
-        None => known.find(|trusted| holds(trusted.key.bytes(), signed, signature)),
+        None => known.find(|trusted| is_valid_signature(trusted.key.bytes(), signed, signature)),
     };
     let Some(trusted) = trusted else {
         let key_ids = named.into_iter().collect();
-        return Ok(Checked { key_ids, trusted: None, holds: false, left_out: vec![] });
+        return Ok(CheckedBundle { key_ids, trusted: None, holds: false, left_out: vec![] });
     };
     let key_id = trusted.key.key_id();
-    if !holds(trusted.key.bytes(), signed, signature) {
+    if !is_valid_signature(trusted.key.bytes(), signed, signature) {
         return Err(OmsError::Wrong(key_id));
     }
     let (key_ids, trusted) = (vec![key_id], Some(trusted));
-    Ok(Checked { key_ids, trusted, holds: true, left_out: vec![] })
+    Ok(CheckedBundle { key_ids, trusted, holds: true, left_out: vec![] })
 }
 
-fn by_chain<'a>(
+fn check_by_chain<'a>(
     chain: &[CertificateDer<'static>],
     signed: &[u8],
     signature: &[u8],
     store: &'a TrustStore,
-) -> Result<Checked<'a>, OmsError> {
+) -> Result<CheckedBundle<'a>, OmsError> {
     let malformed = |why: &str| OmsError::Malformed(why.to_owned());
     let (leaf, others) = chain.split_first().ok_or_else(|| malformed("its chain is empty"))?;
     if others.len() > MAX_CHAIN {
@@ -331,19 +334,19 @@ fn by_chain<'a>(
     let end = EndEntityCert::try_from(leaf)
         .map_err(|error| malformed(&format!("its certificate cannot be read: {error}")))?;
     let key = end.subject_public_key_info();
-    if !holds(&key, signed, signature) {
+    if !is_valid_signature(&key, signed, signature) {
         return Err(OmsError::Wrong(x509_id(leaf)));
     }
     let mut key_ids: Vec<_> = chain.iter().map(|certificate| x509_id(certificate)).collect();
     key_ids.push(bundle_id(&key));
     let roots = store.of_kind(KeyKind::Certificate);
-    let trusted = roots.into_iter().find(|root| leads_to(&end, leaf, others, root.key.bytes()));
+    let trusted = roots.into_iter().find(|root| check_chain(&end, leaf, others, root.key.bytes()));
     key_ids.extend(trusted.map(|trusted| trusted.key.key_id()));
-    Ok(Checked { key_ids, trusted, holds: true, left_out: vec![] })
+    Ok(CheckedBundle { key_ids, trusted, holds: true, left_out: vec![] })
 }
 
 /// Whether a chain leads to a root.
-fn leads_to(
+fn check_chain(
     end: &EndEntityCert<'_>,
     leaf: &CertificateDer<'_>,
     others: &[CertificateDer<'static>],
@@ -419,10 +422,10 @@ fn statement(payload: &[u8], skill: &Skill<'_>) -> Result<Vec<String>, OmsError>
     let malformed = |error: serde_json::Error| OmsError::Malformed(format!("its payload: {error}"));
     let payload = json::parse(payload).map_err(malformed)?;
     let statement = Statement::deserialize(&payload).map_err(malformed)?;
-    expect("_type", &statement.kind, STATEMENT_TYPE)?;
-    expect("predicateType", &statement.predicate_type, PREDICATE_TYPE)?;
+    check_field("_type", &statement.kind, STATEMENT_TYPE)?;
+    check_field("predicateType", &statement.predicate_type, PREDICATE_TYPE)?;
     let predicate = statement.predicate;
-    expect("predicate.serialization.method", &predicate.serialization.method, "files")?;
+    check_field("predicate.serialization.method", &predicate.serialization.method, "files")?;
     let [subject] = &statement.subject[..] else {
         return Err(OmsError::Malformed("it has not exactly one subject".into()));
     };
@@ -456,7 +459,7 @@ fn statement(payload: &[u8], skill: &Skill<'_>) -> Result<Vec<String>, OmsError>
 fn listed(resources: &[Resource]) -> Result<BTreeMap<String, String>, OmsError> {
     let mut signed = BTreeMap::new();
     for resource in resources {
-        expect("predicate.resources.algorithm", &resource.algorithm, "sha256")?;
+        check_field("predicate.resources.algorithm", &resource.algorithm, "sha256")?;
         if !is_digest(&resource.digest) {
             return Err(OmsError::Malformed(format!(
                 "no SHA-256 for `{}`",
@@ -473,7 +476,7 @@ fn listed(resources: &[Resource]) -> Result<BTreeMap<String, String>, OmsError> 
     Ok(signed)
 }
 
-fn expect(field: &'static str, found: &str, expected: &'static str) -> Result<(), OmsError> {
+fn check_field(field: &'static str, found: &str, expected: &'static str) -> Result<(), OmsError> {
     if found == expected {
         return Ok(());
     }
@@ -492,12 +495,12 @@ fn root<'a>(digests: impl Iterator<Item = &'a String>) -> Result<String, OmsErro
 }
 
 /// The bytes that DSSE signs.
-fn encoded(payload: &[u8]) -> Vec<u8> {
+fn pre_authentication_encoding(payload: &[u8]) -> Vec<u8> {
     let start = format!("DSSEv1 {} {PAYLOAD_TYPE} {} ", PAYLOAD_TYPE.len(), payload.len());
     [start.as_bytes(), payload].concat()
 }
 
-fn holds(key: &[u8], signed: &[u8], signature: &[u8]) -> bool {
+fn is_valid_signature(key: &[u8], signed: &[u8], signature: &[u8]) -> bool {
     [&ECDSA_P256_SHA256_ASN1, &ECDSA_P384_SHA384_ASN1]
         .into_iter()
         .any(|algorithm| UnparsedPublicKey::new(algorithm, key).verify(signed, signature).is_ok())
@@ -539,7 +542,7 @@ impl Bundle {
     fn read(value: &Value) -> Result<Self, OmsError> {
         let bundle = Self::deserialize(value);
         let bundle = bundle.map_err(|error| OmsError::Malformed(error.to_string()))?;
-        expect("mediaType", &bundle.media_type, MEDIA_TYPE)?;
+        check_field("mediaType", &bundle.media_type, MEDIA_TYPE)?;
         Ok(bundle)
     }
 }

@@ -54,7 +54,7 @@ impl OpenPgpError {
 
 /// What is known of a signature that is not wrong.
 #[derive(Debug)]
-pub(super) enum Checked<'a> {
+pub(super) enum CheckedSignature<'a> {
     /// A trusted key made it.
     By(&'a TrustedKey),
     /// A key that is not known here is said to have made it.
@@ -66,22 +66,22 @@ pub(super) fn check<'a>(
     armoured: &str,
     message: &[u8],
     store: &'a TrustStore,
-) -> Result<Checked<'a>, OpenPgpError> {
-    check_by(&["gpgv", "gpg"], armoured, message, store)
+) -> Result<CheckedSignature<'a>, OpenPgpError> {
+    check_with(&["gpgv", "gpg"], armoured, message, store)
 }
 
-fn check_by<'a>(
+fn check_with<'a>(
     programs: &[&str],
     armoured: &str,
     message: &[u8],
     store: &'a TrustStore,
-) -> Result<Checked<'a>, OpenPgpError> {
+) -> Result<CheckedSignature<'a>, OpenPgpError> {
     let signature = dearmour(armoured.trim(), SIGNATURE).ok_or(OpenPgpError::Malformed)?;
     let is_known = |key_id: &str| key_id.starts_with("openpgp:");
     if store.of_kind(KeyKind::OpenPgp).next().is_none()
         && !store.revoked().iter().any(|revoked| is_known(&revoked.key_id))
     {
-        return Ok(Checked::Unknown(None));
+        return Ok(CheckedSignature::Unknown(None));
     }
     let keys: Vec<u8> =
         store.of_kind(KeyKind::OpenPgp).flat_map(|trusted| trusted.key.bytes()).copied().collect();
@@ -90,11 +90,11 @@ fn check_by<'a>(
         let path = home.path().join(name);
         fs::write(&path, bytes).map_err(OpenPgpError::io(&path))?;
     }
-    judge(&report(programs, home.path())?, store)
+    read_report(&run_gpgv(programs, home.path())?, store)
 }
 
 /// What the first program that is there says.
-fn report(programs: &[&str], home: &Path) -> Result<String, OpenPgpError> {
+fn run_gpgv(programs: &[&str], home: &Path) -> Result<String, OpenPgpError> {
     for program in programs {
         let mut command = Command::new(program);
         if *program == "gpg" {
@@ -119,7 +119,10 @@ fn report(programs: &[&str], home: &Path) -> Result<String, OpenPgpError> {
 }
 
 /// Reads the lines that are made for programs.
-fn judge<'a>(report: &str, store: &'a TrustStore) -> Result<Checked<'a>, OpenPgpError> {
+fn read_report<'a>(
+    report: &str,
+    store: &'a TrustStore,
+) -> Result<CheckedSignature<'a>, OpenPgpError> {
     let lines: Vec<Vec<&str>> = report
         .lines()
         .filter_map(|line| line.strip_prefix("[GNUPG:] "))
@@ -141,7 +144,7 @@ fn judge<'a>(report: &str, store: &'a TrustStore) -> Result<Checked<'a>, OpenPgp
             return wrong("ERRSIG");
         }
         let fingerprint = line.get(7).filter(|word| word.len() >= 40);
-        return Ok(Checked::Unknown(fingerprint.map(|word| identifier(word))));
+        return Ok(CheckedSignature::Unknown(fingerprint.map(|word| key_id_of(word))));
     }
     let (Some(_), Some(valid)) = (all("GOODSIG").next(), all("VALIDSIG").next()) else {
         return wrong("it was not found good");
@@ -150,14 +153,14 @@ fn judge<'a>(report: &str, store: &'a TrustStore) -> Result<Checked<'a>, OpenPgp
     let (Some(&"00"), Some(primary)) = (valid.get(9), valid.get(10)) else {
         return wrong("it is not a signature over a file");
     };
-    let key_id = identifier(primary);
+    let key_id = key_id_of(primary);
     match store.get(&key_id) {
-        Some(trusted) => Ok(Checked::By(trusted)),
-        None => Ok(Checked::Unknown(Some(key_id))),
+        Some(trusted) => Ok(CheckedSignature::By(trusted)),
+        None => Ok(CheckedSignature::Unknown(Some(key_id))),
     }
 }
 
-fn identifier(fingerprint: &str) -> String {
+fn key_id_of(fingerprint: &str) -> String {
     format!("openpgp:{}", fingerprint.to_ascii_lowercase())
 }
 
@@ -173,7 +176,7 @@ pub(super) fn dearmour(text: &str, kind: &str) -> Option<Vec<u8>> {
 }
 
 /// What the fingerprint of a key is the digest of.
-pub(super) enum Fingerprinted {
+pub(super) enum FingerprintedKey {
     /// SHA-1.
     Version4(Vec<u8>),
     /// SHA-256.
@@ -181,17 +184,17 @@ pub(super) enum Fingerprinted {
 }
 
 /// The first packet of a key, if it is a public key.
-pub(super) fn fingerprinted(bytes: &[u8]) -> Option<Fingerprinted> {
+pub(super) fn fingerprinted(bytes: &[u8]) -> Option<FingerprintedKey> {
     let (tag, body) = first_packet(bytes)?;
     let length = body.len();
     match (tag, body.first()?) {
         (6, 4) => {
             let start = [&[0x99], &u16::try_from(length).ok()?.to_be_bytes()[..]].concat();
-            Some(Fingerprinted::Version4([&start, body].concat()))
+            Some(FingerprintedKey::Version4([&start, body].concat()))
         }
         (6, 6) => {
             let start = [&[0x9b], &u32::try_from(length).ok()?.to_be_bytes()[..]].concat();
-            Some(Fingerprinted::Version6([&start, body].concat()))
+            Some(FingerprintedKey::Version6([&start, body].concat()))
         }
         _ => None,
     }

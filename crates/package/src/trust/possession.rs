@@ -8,7 +8,7 @@ use super::{KeyKind, PublicKey, SigningKey, ssh};
 #[derive(Clone, Copy, Debug)]
 pub struct Purpose<'a> {
     /// The namespace, or the skill.
-    pub holding: &'a str,
+    pub owner_scope: &'a str,
     /// The address of the registry.
     pub registry: &'a str,
 }
@@ -37,16 +37,16 @@ fn today() -> Date {
     Timestamp::now().to_zoned(TimeZone::UTC).date()
 }
 
-fn statement_of(Purpose { holding, registry }: Purpose<'_>, day: Date) -> String {
+fn statement_of(Purpose { owner_scope, registry }: Purpose<'_>, day: Date) -> String {
     let registry = registry.trim_end_matches('/');
-    format!("On {day} this key signs for {holding} in the registry {registry}.\n")
+    format!("On {day} this key signs for {owner_scope} in the registry {registry}.\n")
 }
 
 fn signs(key: &PublicKey, statement: &str, proof: &str) -> bool {
     let Ok(signer) = ssh::check(proof, statement.as_bytes()) else { return false };
     match key.kind() {
         KeyKind::Ssh => signer == *key,
-        KeyKind::Ed25519 => signer.bytes() == ssh::line_of(key.bytes()),
+        KeyKind::Ed25519 => signer.bytes() == ssh::public_key_blob(key.bytes()),
         KeyKind::Ecdsa | KeyKind::Certificate | KeyKind::OpenPgp => false,
     }
 }
@@ -56,9 +56,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_who_has_the_key_proves_it() {
+    fn proof_needs_the_private_key() {
         let (mine, other) = (SigningKey::generate().unwrap(), SigningKey::generate().unwrap());
-        let of = |holding, registry| Purpose { holding, registry };
+        let of = |owner_scope, registry| Purpose { owner_scope, registry };
         let here = of("acme", "https://x.example/registry/");
         let proof = prove(&mine, here);
         assert!(is_proved(&mine.public_key(), here, &proof));
@@ -68,7 +68,7 @@ mod tests {
         assert!(!is_proved(&mine.public_key(), of("acme", "https://y.example/registry"), &proof));
         assert!(!is_proved(&mine.public_key(), here, "none"));
         // The same key as OpenSSH writes it.
-        let line = ssh::testing_line(&mine);
+        let line = ssh::public_key_text(&mine);
         assert!(is_proved(&PublicKey::parse(&line).unwrap(), here, &proof));
         let old = statement_of(here, jiff::civil::date(2026, 2, 3));
         let old = ssh::sign_with(&mine, old.as_bytes());

@@ -179,10 +179,10 @@ fn openpgp_id(bytes: &[u8]) -> Result<String, PublicKeyError> {
         "an OpenPGP key begins with a public key packet of version 4 or 6",
     ))?;
     Ok(match hashed {
-        openpgp::Fingerprinted::Version4(bytes) => {
+        openpgp::FingerprintedKey::Version4(bytes) => {
             format!("openpgp:{}", hex(digest::digest(&SHA1_FOR_LEGACY_USE_ONLY, &bytes).as_ref()))
         }
-        openpgp::Fingerprinted::Version6(bytes) => format!("openpgp:{}", sha256_hex(&bytes)),
+        openpgp::FingerprintedKey::Version6(bytes) => format!("openpgp:{}", sha256_hex(&bytes)),
     })
 }
 

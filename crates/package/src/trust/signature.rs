@@ -29,19 +29,19 @@ use record::{Record, claims};
 pub use stored_records::{SignatureRecord, records};
 
 /// File names of the record: as the specification spells it, and as the shipped product does.
-const RECORDS: [&str; 2] = ["signature.json", "SIGNATURE.json"];
+const RECORD_FILES: [&str; 2] = ["signature.json", "SIGNATURE.json"];
 /// File name of an OpenSSF model signing bundle, as other programs expect it.
-const BUNDLE: &str = "skill.oms.sig";
+const BUNDLE_FILE: &str = "skill.oms.sig";
 /// File name of a detached OpenPGP signature over the signed bytes.
-const ARMOURED: &str = "signature.asc";
+const OPENPGP_FILE: &str = "signature.asc";
 
 /// The `algorithm` of a record with an Ed25519 signature.
 const ED25519_NAME: &str = "ed25519";
 /// The `algorithm` of a record without its own signature, which only has entries in `signatures`.
-const DETACHED: &str = "detached";
+const UNSIGNED_NAME: &str = "detached";
 
 /// The `type` of an entry of `signatures` that contains a complete record.
-const WHOLE: &str = "record";
+const RECORD_TYPE: &str = "record";
 
 /// The format of a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -163,7 +163,7 @@ pub fn sign(tree: &Tree, name: &str, version: &str, publisher: &str, key: &Signi
 /// least one signature with [`countersign`].
 pub fn unsigned(tree: &Tree, name: &str, version: &str) -> Vec<u8> {
     written(&json!({
-        "algorithm": DETACHED,
+        "algorithm": UNSIGNED_NAME,
         "files": files(tree),
         "name": name,
         "signature_version": 1,
@@ -173,7 +173,7 @@ pub fn unsigned(tree: &Tree, name: &str, version: &str) -> Vec<u8> {
 
 /// Returns the bytes that a record signs, for other programs to sign, too.
 pub fn signed_bytes(record: &[u8]) -> Result<Vec<u8>, SignatureError> {
-    let record = Record::parse(record, RECORDS[0])?;
+    let record = Record::parse(record, RECORD_FILES[0])?;
     let algorithm = record.algorithm()?;
     record.format()?;
     let (name, version) = (record.text("name")?, record.text("version")?);
@@ -182,7 +182,7 @@ pub fn signed_bytes(record: &[u8]) -> Result<Vec<u8>, SignatureError> {
 
 /// Adds a signature of another program to a record.
 pub fn countersign(record: &[u8], further: FurtherSignature) -> Result<Vec<u8>, SignatureError> {
-    let place = RECORDS[0];
+    let place = RECORD_FILES[0];
     let mut record = Record::parse(record, place)?.members;
     let entry = match further {
         FurtherSignature::SshSig(sig) => {
@@ -218,7 +218,7 @@ pub fn countersign(record: &[u8], further: FurtherSignature) -> Result<Vec<u8>, 
 /// skill's integrity, so the result is the same skill. The signatures are not checked: call
 /// [`verify`].
 pub fn attach(tree: &Tree, others: &[Value]) -> Result<Tree, SignatureError> {
-    let place = file_name(tree).unwrap_or(RECORDS[0]);
+    let place = file_name(tree).unwrap_or(RECORD_FILES[0]);
     let own = tree.get(place).map(|file| Record::parse(&file.bytes, place)).transpose()?;
     let mut record = own.map(|own| own.members);
     let mut changed = false;
@@ -232,7 +232,7 @@ pub fn attach(tree: &Tree, others: &[Value]) -> Result<Tree, SignatureError> {
                     let (place, why) = (place.to_owned(), "is not a list".to_owned());
                     return Err(SignatureError::Field { place, field: "signatures", why });
                 };
-                list.push(json!({"type": WHOLE, "record": other}));
+                list.push(json!({"type": RECORD_TYPE, "record": other}));
             }
         }
         changed = true;
@@ -260,7 +260,7 @@ fn has_record(record: &Map<String, Value>, other: &Map<String, Value>) -> bool {
 /// Returns the name of the file that has the record, if there is one. A [`Tree`] cannot have both
 /// spellings.
 pub fn file_name(tree: &Tree) -> Option<&'static str> {
-    RECORDS.into_iter().find(|name| tree.get(name).is_some())
+    RECORD_FILES.into_iter().find(|name| tree.get(name).is_some())
 }
 
 /// Whether a skill's folder has any file that [`verify`] would check.
@@ -286,15 +286,15 @@ pub fn verify(
     {
         bytes = Some(check.record(&Record::parse(&file.bytes, place)?, Nested::Allowed)?);
     }
-    if let Some(file) = tree.get(BUNDLE) {
-        let bundle = Record::parse(&file.bytes, BUNDLE)?;
-        check.bundle(BUNDLE.to_owned(), &bundle.members.into(), None)?;
+    if let Some(file) = tree.get(BUNDLE_FILE) {
+        let bundle = Record::parse(&file.bytes, BUNDLE_FILE)?;
+        check.bundle(BUNDLE_FILE.to_owned(), &bundle.members.into(), None)?;
     }
-    if let Some(file) = tree.get(ARMOURED) {
-        let bytes =
-            bytes.unwrap_or_else(|| statement(DETACHED, &files(tree), name, version).into_bytes());
+    if let Some(file) = tree.get(OPENPGP_FILE) {
+        let bytes = bytes
+            .unwrap_or_else(|| statement(UNSIGNED_NAME, &files(tree), name, version).into_bytes());
         let text = String::from_utf8_lossy(&file.bytes);
-        check.openpgp(ARMOURED.to_owned(), &text, None, &bytes)?;
+        check.openpgp(OPENPGP_FILE.to_owned(), &text, None, &bytes)?;
     }
     Ok(Attestation::of(check))
 }
@@ -340,10 +340,10 @@ pub fn differences(tree: &Tree) -> Result<Vec<Difference>, SignatureError> {
         let signed = Record::parse(&file.bytes, place)?.files()?;
         found = Difference::all(&signed, &files(tree));
     }
-    if let Some(file) = tree.get(BUNDLE) {
-        let bundle = Record::parse(&file.bytes, BUNDLE)?.members.into();
+    if let Some(file) = tree.get(BUNDLE_FILE) {
+        let bundle = Record::parse(&file.bytes, BUNDLE_FILE)?.members.into();
         let differences = oms::differences(&bundle, &content(tree))
-            .map_err(|error| SignatureError::Oms { place: BUNDLE.to_owned(), error })?;
+            .map_err(|error| SignatureError::Oms { place: BUNDLE_FILE.to_owned(), error })?;
         found.extend(differences);
     }
     found.sort_by(|a, b| a.path().cmp(b.path()));
@@ -385,13 +385,13 @@ impl Check<'_> {
         compare(place, &files, &self::files(self.tree))?;
         if let Some(key) = signer {
             let publisher = record.line("publisher")?.unwrap_or_default();
-            self.vouch(place, SignatureKind::Ed25519, &key, publisher)?;
+            self.add_signer(place, SignatureKind::Ed25519, &key, publisher)?;
         }
-        self.further(record, algorithm, &bytes, nested)?;
+        self.check_further(record, algorithm, &bytes, nested)?;
         Ok(bytes)
     }
 
-    fn further(
+    fn check_further(
         &mut self,
         record: &Record<'_>,
         algorithm: &str,
@@ -400,12 +400,14 @@ impl Check<'_> {
     ) -> Result<(), SignatureError> {
         let wrong = |why: &str| record.wrong("signatures", why.to_owned());
         let entries = match record.members.get("signatures") {
-            None if algorithm == DETACHED => return Err(wrong("is missing, so nobody signed")),
+            None if algorithm == UNSIGNED_NAME => {
+                return Err(wrong("is missing, so nobody signed"));
+            }
             None => return Ok(()),
             Some(Value::Array(entries)) => entries,
             Some(_) => return Err(wrong("is not a list")),
         };
-        if entries.is_empty() && algorithm == DETACHED {
+        if entries.is_empty() && algorithm == UNSIGNED_NAME {
             return Err(wrong("is empty, so nobody signed"));
         }
         if entries.len() > MAX_SIGNATURES {
@@ -416,12 +418,12 @@ impl Check<'_> {
             let Value::Object(entry) = entry else {
                 return Err(SignatureError::Json { place, why: "it is something else".into() });
             };
-            self.entry(&Record { members: entry.clone(), place: &place }, bytes, nested)?;
+            self.check_entry(&Record { members: entry.clone(), place: &place }, bytes, nested)?;
         }
         Ok(())
     }
 
-    fn entry(
+    fn check_entry(
         &mut self,
         entry: &Record<'_>,
         bytes: &[u8],
@@ -430,7 +432,7 @@ impl Check<'_> {
         let place = entry.place.to_owned();
         let claimed = entry.line("keyid")?;
         match entry.text("type")? {
-            WHOLE if nested == Nested::Allowed => {
+            RECORD_TYPE if nested == Nested::Allowed => {
                 let members = entry.members.get("record").and_then(Value::as_object);
                 let members =
                     members.ok_or_else(|| entry.wrong("record", "is not an object".to_owned()))?;
@@ -441,7 +443,7 @@ impl Check<'_> {
                 let key = ssh::check(entry.text("sig")?, bytes)
                     .map_err(|error| SignatureError::Ssh { place, error })?;
                 claims(entry.place, claimed, &key.key_id())?;
-                self.vouch(entry.place, SignatureKind::SshSig, &key, "")
+                self.add_signer(entry.place, SignatureKind::SshSig, &key, "")
             }
             "oms" => {
                 let bundle = entry.members.get("bundle");
@@ -508,12 +510,12 @@ impl Check<'_> {
             Err(error) => return Err(SignatureError::OpenPgp { place, error }),
         };
         match checked {
-            openpgp::Checked::By(trusted) => {
+            openpgp::CheckedSignature::By(trusted) => {
                 claims(&place, claimed, &trusted.key.key_id())?;
                 self.push(SignatureKind::OpenPgp, trusted);
                 Ok(())
             }
-            openpgp::Checked::Unknown(issuer) => {
+            openpgp::CheckedSignature::Unknown(issuer) => {
                 for key_id in issuer.as_deref().into_iter().chain(claimed) {
                     self.refuse_revoked(&place, key_id)?;
                 }
@@ -524,7 +526,7 @@ impl Check<'_> {
     }
 
     /// Adds the signer of a valid signature; fails if the key was revoked.
-    fn vouch(
+    fn add_signer(
         &mut self,
         place: &str,
         kind: SignatureKind,
@@ -609,8 +611,8 @@ fn statement(
 /// detached OpenPGP signature, which signs the same bytes.
 fn files(tree: &Tree) -> BTreeMap<String, String> {
     let mut files = content(tree);
-    if let Some(bundle) = tree.get(BUNDLE) {
-        files.insert(BUNDLE.to_owned(), sha256_hex(&bundle.bytes));
+    if let Some(bundle) = tree.get(BUNDLE_FILE) {
+        files.insert(BUNDLE_FILE.to_owned(), sha256_hex(&bundle.bytes));
     }
     files
 }
@@ -618,12 +620,13 @@ fn files(tree: &Tree) -> BTreeMap<String, String> {
 /// Returns the hashes of the files that a bundle signs: all files except signatures.
 pub(super) fn content(tree: &Tree) -> BTreeMap<String, String> {
     let mut files = tree.digests();
-    files.remove(ARMOURED);
+    files.remove(OPENPGP_FILE);
     files
 }
 
 /// Files that bundles do not sign, sorted.
-pub(super) const UNSIGNED: [&str; 4] = [RECORDS[1], ARMOURED, RECORDS[0], BUNDLE];
+pub(super) const UNSIGNED_FILES: [&str; 4] =
+    [RECORD_FILES[1], OPENPGP_FILE, RECORD_FILES[0], BUNDLE_FILE];
 
 fn compare(
     place: &str,

@@ -106,38 +106,38 @@ pub fn sign(path: &Path, message: &[u8]) -> Result<String, SshError> {
 
 /// Signs bytes with a key of ours as OpenSSH would.
 pub fn sign_with(key: &SigningKey, message: &[u8]) -> String {
-    let public = line_of(&key.public_bytes());
+    let public = public_key_blob(&key.public_bytes());
     let digest = Sha512::digest(message);
     let mut signature = Vec::new();
-    put(&mut signature, SSH_ED25519);
-    put(&mut signature, &key.sign(&signed_data(b"sha512", &digest)));
+    push_string(&mut signature, SSH_ED25519);
+    push_string(&mut signature, &key.sign(&signed_data(b"sha512", &digest)));
 
     let mut blob = MAGIC.to_vec();
     blob.extend(1_u32.to_be_bytes());
     for part in [&public[..], NAMESPACE.as_bytes(), b"", b"sha512", &signature] {
-        put(&mut blob, part);
+        push_string(&mut blob, part);
     }
     armour(&blob)
 }
 
 /// The bytes of an Ed25519 key as a line of OpenSSH has them.
-pub(super) fn line_of(ed25519: &[u8]) -> Vec<u8> {
+pub(super) fn public_key_blob(ed25519: &[u8]) -> Vec<u8> {
     let mut public = Vec::new();
-    put(&mut public, SSH_ED25519);
-    put(&mut public, ed25519);
+    push_string(&mut public, SSH_ED25519);
+    push_string(&mut public, ed25519);
     public
 }
 
 /// A key of ours as OpenSSH writes it.
 #[cfg(test)]
-pub(super) fn testing_line(key: &SigningKey) -> String {
-    format!("ssh-ed25519 {}", STANDARD.encode(line_of(&key.public_bytes())))
+pub(super) fn public_key_text(key: &SigningKey) -> String {
+    format!("ssh-ed25519 {}", STANDARD.encode(public_key_blob(&key.public_bytes())))
 }
 
 /// Whose signature it claims to be.
 pub(super) fn signer(armoured: &str) -> Result<PublicKey, SshError> {
     let blob = dearmour(armoured)?;
-    let parts = Parts::read(&blob)?;
+    let parts = SignatureParts::read(&blob)?;
     PublicKey::new(KeyKind::Ssh, parts.public.to_vec())
         .map_err(|_| SshError::Malformed("its key cannot be used"))
 }
@@ -145,7 +145,7 @@ pub(super) fn signer(armoured: &str) -> Result<PublicKey, SshError> {
 /// Whose signature of some bytes it is. That the key is trusted is another question.
 pub(super) fn check(armoured: &str, message: &[u8]) -> Result<PublicKey, SshError> {
     let blob = dearmour(armoured)?;
-    let parts = Parts::read(&blob)?;
+    let parts = SignatureParts::read(&blob)?;
     if parts.namespace != NAMESPACE.as_bytes() {
         return Err(SshError::Namespace(String::from_utf8_lossy(parts.namespace).into_owned()));
     }
@@ -156,7 +156,7 @@ pub(super) fn check(armoured: &str, message: &[u8]) -> Result<PublicKey, SshErro
         b"sha256" => signed_data(parts.hash, &Sha256::digest(message)),
         other => return Err(unknown(other)),
     };
-    match holds(parts.public, parts.signature, &data) {
+    match verify_signature(parts.public, parts.signature, &data) {
         None => Err(SshError::Malformed("its signature is cut off")),
         Some(Err(algorithm)) => Err(unknown(algorithm)),
         Some(Ok(false)) => Err(SshError::Wrong(key.key_id())),
@@ -169,7 +169,7 @@ pub(super) fn public_key_line(line: &str) -> Option<Vec<u8>> {
     let mut words = line.split_ascii_whitespace();
     let name = words.next()?;
     let bytes = STANDARD.decode(words.next()?).ok()?;
-    let (inner, _) = take(&bytes)?;
+    let (inner, _) = take_string(&bytes)?;
     (inner == name.as_bytes()).then_some(bytes)
 }
 
@@ -191,21 +191,22 @@ enum Key<'a> {
 }
 
 fn read_key(public: &[u8]) -> Option<Key<'_>> {
-    let (name, rest) = take(public)?;
-    let (first, rest) = take(rest)?;
+    let (name, rest) = take_string(public)?;
+    let (first, rest) = take_string(rest)?;
     let (key, rest) = match name {
         SSH_ED25519 if first.len() == 32 => (Key::Ed25519(first), rest),
         SSH_TOKEN if first.len() == 32 => {
-            let (application, rest) = take(rest)?;
+            let (application, rest) = take_string(rest)?;
             (Key::Token { point: first, application }, rest)
         }
         SSH_P256 if first == b"nistp256" => {
-            let (point, rest) = take(rest)?;
+            let (point, rest) = take_string(rest)?;
             (point.len() == 65).then_some((Key::P256(point), rest))?
         }
         SSH_RSA => {
-            let (modulus, rest) = take(rest)?;
-            let (exponent, modulus) = (unsigned(first)?, unsigned(modulus)?);
+            let (modulus, rest) = take_string(rest)?;
+            let (exponent, modulus) =
+                (positive_integer_bytes(first)?, positive_integer_bytes(modulus)?);
             (modulus.len() >= 256).then_some((Key::Rsa { exponent, modulus }, rest))?
         }
         _ => return None,
@@ -214,9 +215,13 @@ fn read_key(public: &[u8]) -> Option<Key<'_>> {
 }
 
 /// Whether a signature holds; nothing if it is cut off, its algorithm if that is not known.
-fn holds<'a>(public: &[u8], signature: &'a [u8], data: &[u8]) -> Option<Result<bool, &'a [u8]>> {
-    let (algorithm, rest) = take(signature)?;
-    let (bytes, rest) = take(rest)?;
+fn verify_signature<'a>(
+    public: &[u8],
+    signature: &'a [u8],
+    data: &[u8],
+) -> Option<Result<bool, &'a [u8]>> {
+    let (algorithm, rest) = take_string(signature)?;
+    let (bytes, rest) = take_string(rest)?;
     let good = match (read_key(public)?, algorithm) {
         (Key::Ed25519(point), SSH_ED25519) => {
             rest.is_empty() && UnparsedPublicKey::new(&ED25519, point).verify(data, bytes).is_ok()
@@ -251,10 +256,10 @@ fn holds<'a>(public: &[u8], signature: &'a [u8], data: &[u8]) -> Option<Result<b
 
 /// Two numbers as 64 bytes.
 fn fixed_ecdsa(bytes: &[u8]) -> Option<[u8; 64]> {
-    let (r, rest) = take(bytes)?;
-    let (s, rest) = take(rest)?;
+    let (r, rest) = take_string(bytes)?;
+    let (s, rest) = take_string(rest)?;
     let mut fixed = [0; 64];
-    for (number, end) in [(unsigned(r)?, 32), (unsigned(s)?, 64)] {
+    for (number, end) in [(positive_integer_bytes(r)?, 32), (positive_integer_bytes(s)?, 64)] {
         fixed
             .get_mut((end - 32)..end)?
             .get_mut(32_usize.checked_sub(number.len())?..)?
@@ -264,7 +269,7 @@ fn fixed_ecdsa(bytes: &[u8]) -> Option<[u8; 64]> {
 }
 
 /// A number that is not negative, without the zero that says so.
-fn unsigned(number: &[u8]) -> Option<&[u8]> {
+fn positive_integer_bytes(number: &[u8]) -> Option<&[u8]> {
     match number {
         [0, rest @ ..] if rest.first().is_some_and(|first| *first >= 0x80) => Some(rest),
         [first, ..] if (1..0x80).contains(first) => Some(number),
@@ -273,14 +278,14 @@ fn unsigned(number: &[u8]) -> Option<&[u8]> {
 }
 
 /// The parts of a signature.
-struct Parts<'a> {
+struct SignatureParts<'a> {
     public: &'a [u8],
     namespace: &'a [u8],
     hash: &'a [u8],
     signature: &'a [u8],
 }
 
-impl<'a> Parts<'a> {
+impl<'a> SignatureParts<'a> {
     fn read(blob: &'a [u8]) -> Result<Self, SshError> {
         let cut = || SshError::Malformed("it is cut off");
         let rest = blob.strip_prefix(MAGIC).ok_or(SshError::Malformed("it begins otherwise"))?;
@@ -288,11 +293,11 @@ impl<'a> Parts<'a> {
         if u32::from_be_bytes(*version) != 1 {
             return Err(SshError::Malformed("its version is not 1"));
         }
-        let (public, rest) = take(rest).ok_or_else(cut)?;
-        let (namespace, rest) = take(rest).ok_or_else(cut)?;
-        let (reserved, rest) = take(rest).ok_or_else(cut)?;
-        let (hash, rest) = take(rest).ok_or_else(cut)?;
-        let (signature, rest) = take(rest).ok_or_else(cut)?;
+        let (public, rest) = take_string(rest).ok_or_else(cut)?;
+        let (namespace, rest) = take_string(rest).ok_or_else(cut)?;
+        let (reserved, rest) = take_string(rest).ok_or_else(cut)?;
+        let (hash, rest) = take_string(rest).ok_or_else(cut)?;
+        let (signature, rest) = take_string(rest).ok_or_else(cut)?;
         if !rest.is_empty() || !reserved.is_empty() {
             return Err(SshError::Malformed("it has more in it than it should"));
         }
@@ -308,17 +313,17 @@ fn unknown(name: &[u8]) -> SshError {
 fn signed_data(hash: &[u8], digest: &[u8]) -> Vec<u8> {
     let mut data = MAGIC.to_vec();
     for part in [NAMESPACE.as_bytes(), b"", hash, digest] {
-        put(&mut data, part);
+        push_string(&mut data, part);
     }
     data
 }
 
-fn put(bytes: &mut Vec<u8>, part: &[u8]) {
+fn push_string(bytes: &mut Vec<u8>, part: &[u8]) {
     bytes.extend((part.len() as u32).to_be_bytes());
     bytes.extend_from_slice(part);
 }
 
-fn take(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+fn take_string(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = bytes.split_first_chunk::<4>()?;
     rest.split_at_checked(u32::from_be_bytes(*length) as usize)
 }
@@ -350,19 +355,19 @@ fn plain_key(text: &str) -> Option<SigningKey> {
     let inner = text.trim().strip_prefix(KEY_BEGIN)?.strip_suffix(KEY_END)?;
     let inner: Zeroizing<String> = Zeroizing::new(inner.split_ascii_whitespace().collect());
     let bytes = Zeroizing::new(STANDARD.decode(inner.as_bytes()).ok()?);
-    let (cipher, rest) = take(bytes.strip_prefix(KEY_MAGIC)?)?;
-    let (derivation, rest) = take(rest)?;
-    let (_, rest) = take(rest)?;
+    let (cipher, rest) = take_string(bytes.strip_prefix(KEY_MAGIC)?)?;
+    let (derivation, rest) = take_string(rest)?;
+    let (_, rest) = take_string(rest)?;
     let (count, rest) = rest.split_first_chunk::<4>()?;
     if cipher != b"none" || derivation != b"none" || u32::from_be_bytes(*count) != 1 {
         return None;
     }
-    let (_, rest) = take(rest)?;
-    let (secret, _) = take(rest)?;
+    let (_, rest) = take_string(rest)?;
+    let (secret, _) = take_string(rest)?;
     let (checks, rest) = secret.split_first_chunk::<8>()?;
-    let (name, rest) = take(rest)?;
-    let (public, rest) = take(rest)?;
-    let (both, _) = take(rest)?;
+    let (name, rest) = take_string(rest)?;
+    let (public, rest) = take_string(rest)?;
+    let (both, _) = take_string(rest)?;
     if checks[..4] != checks[4..] || name != SSH_ED25519 || both.len() != 64 {
         return None;
     }

@@ -4,11 +4,12 @@
 #![expect(clippy::print_stderr, reason = "tests tell what they could not check here")]
 
 mod archive;
+mod install;
 mod migrate;
 mod registry;
 mod scan;
 mod shared;
-mod shelf;
+
 mod source;
 mod speed;
 mod submission;

@@ -23,9 +23,9 @@ limit: {type: integer}\n    handler: handlers/count.py:run\n---\n\nCounts the wo
 const HANDLER: &str = "def run(text, limit=3, **rest):\n    return {'words': len(text.split()), 'limit': limit, 'rest': rest}\n";
 
 /// A folder with skills and one for results.
-struct Place(TempDir);
+struct TestFolder(TempDir);
 
-impl Place {
+impl TestFolder {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -84,7 +84,7 @@ fn python(folder: &Path, script: &str) -> Option<String> {
 
 #[test]
 fn the_whole_folder_comes_along() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let file = place.write("claw/SKILL.md", SKILL);
     place.write("claw/handlers/count.py", HANDLER);
     place.write("claw/references/more.md", "# More\n");
@@ -111,8 +111,8 @@ fn the_whole_folder_comes_along() {
 }
 
 #[test]
-fn the_report_has_its_members() {
-    let place = Place::new();
+fn report_contains_expected_fields() {
+    let place = TestFolder::new();
     let report = place.migrate(&place.write("claw/SKILL.md", SKILL));
     let json = serde_json::to_value(&report).unwrap();
     for member in [
@@ -136,8 +136,8 @@ fn the_report_has_its_members() {
 }
 
 #[test]
-fn what_is_there_stays() {
-    let place = Place::new();
+fn existing_output_is_not_overwritten() {
+    let place = TestFolder::new();
     let file = place.write("claw/SKILL.md", SKILL);
     place.write("out/text-tools/note.txt", "mine");
     assert_eq!(codes(&place.migrate(&file)), ["exists"]);
@@ -152,8 +152,8 @@ fn what_is_there_stays() {
 }
 
 #[test]
-fn a_trial_writes_nothing() {
-    let place = Place::new();
+fn dry_run_writes_nothing() {
+    let place = TestFolder::new();
     let options = MigrateOptions {
         mode: Mode::Try,
         scrutiny: ReportedFindings::Everything,
@@ -166,7 +166,7 @@ fn a_trial_writes_nothing() {
 
 #[test]
 fn a_skill_is_not_written_into_itself() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let file = place.write("claw/SKILL.md", SKILL);
     let inside = MigrateOptions::new(place.path("claw/deep/out"));
     assert_eq!(codes(&Migrator::new(inside).migrate(&file)), ["output_inside"]);
@@ -178,7 +178,7 @@ fn a_skill_is_not_written_into_itself() {
 
 #[test]
 fn two_skills_do_not_share_a_name() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let options = MigrateOptions { existing: ExistingOutput::Goes, ..place.options() };
     let mut migrator = Migrator::new(options);
     assert!(migrator.migrate(&place.write("a/SKILL.md", SKILL)).migrated);
@@ -186,8 +186,8 @@ fn two_skills_do_not_share_a_name() {
 }
 
 #[test]
-fn the_tools_of_the_source_give_way() {
-    let place = Place::new();
+fn existing_tools_file_is_renamed() {
+    let place = TestFolder::new();
     place.write("demo/tools.py", "def act():\n    return 'old'\n");
     let report = place.action("tools.py:act");
     assert!(report.migrated, "{report:#?}");
@@ -199,8 +199,8 @@ fn the_tools_of_the_source_give_way() {
 }
 
 #[test]
-fn handlers_that_cannot_be_called_say_so() {
-    let place = Place::new();
+fn uncallable_handlers_are_reported() {
+    let place = TestFolder::new();
     place.write("demo/act.js", "module.exports = {}");
     place.write("demo/broken.py", "def (:\n");
     place.write("demo/empty.py", "x = 1\n");

@@ -1,21 +1,21 @@
 //! Registries on this machine: as files that a small server serves, and as servers that answer
 //! whatever a test wants.
 
-mod answers;
 mod api;
-mod choose;
-mod confusion;
 mod examples;
 mod hostile;
-mod look;
-mod many;
+mod http_responses;
+mod many_skills;
 mod mirror;
-mod prose;
-mod random;
-mod silent;
+mod name_confusion;
+mod plain_texts;
+mod random_registries;
 mod site;
 mod taken_down;
 mod team;
+mod unresponsive;
+mod update_check;
+mod version_choice;
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ use savoir_package::{
 };
 use savoir_skill::version::VersionRange;
 
-use crate::shelf::bench::{Bench, install};
+use crate::install::test_project::{TestProject, install};
 
 fn name(text: &str) -> Name {
     Name::parse(text).unwrap()
@@ -50,49 +50,49 @@ fn client(cache: &Path, address: &str) -> Client {
 }
 
 /// Registries in this order.
-fn registries(bench: &Bench, entries: Vec<RegistryEntry>) -> Registries {
-    Registries::new(settings(&bench.data()), entries).unwrap()
+fn registries(project: &TestProject, entries: Vec<RegistryEntry>) -> Registries {
+    Registries::new(settings(&project.data()), entries).unwrap()
 }
 
 async fn gathered(
-    bench: &Bench,
+    project: &TestProject,
     registries: &Registries,
     wanted: &[&str],
     update: Update,
 ) -> Result<GatheredSkills, GatherError> {
-    let state = bench.shelf().state().unwrap();
+    let state = project.skill_set().state().unwrap();
     let asked = wanted.iter().map(|text| asked(text)).collect();
     gather(registries, &GatherRequest { asked, update, ..GatherRequest::new(&state) }).await
 }
 
 /// Checks and installs what was gathered; the shelf comes to the same choice.
-fn take(bench: &Bench, gathered: &GatheredSkills) -> InstallPlan {
+fn take(project: &TestProject, gathered: &GatheredSkills) -> InstallPlan {
     let ready: Vec<CheckedSkill> = gathered
         .arrivals
         .iter()
-        .map(|arrival| CheckedSkill::check(arrival.clone(), &bench.trust()).unwrap())
+        .map(|arrival| CheckedSkill::check(arrival.clone(), &project.trust()).unwrap())
         .collect();
-    let plan = bench.shelf().install(&ready, &install(&["claude-code"])).unwrap();
-    bench.apply(&plan);
-    let lock = bench.shelf().state().unwrap().lock;
+    let plan = project.skill_set().install(&ready, &install(&["claude-code"])).unwrap();
+    project.apply(&plan);
+    let lock = project.skill_set().state().unwrap().lock;
     for (name, chosen) in &gathered.resolution.chosen {
         let folder = name.rsplit('/').next().unwrap();
         assert_eq!(lock.skills[folder].version, chosen.version, "{name}");
     }
     assert_eq!(lock.skills.len(), gathered.resolution.chosen.len());
-    assert_eq!(bench.shelf().state().unwrap().lock_mismatches(), []);
+    assert_eq!(project.skill_set().state().unwrap().lock_mismatches(), []);
     plan
 }
 
 /// Installs skills by name.
-async fn installed(bench: &Bench, registries: &Registries, wanted: &[&str]) -> Vec<String> {
-    let found = gathered(bench, registries, wanted, Update::Nothing).await.unwrap();
-    take(bench, &found);
-    versions(bench)
+async fn installed(project: &TestProject, registries: &Registries, wanted: &[&str]) -> Vec<String> {
+    let found = gathered(project, registries, wanted, Update::Nothing).await.unwrap();
+    take(project, &found);
+    versions(project)
 }
 
 /// What is installed, such as `pdf 1.0.0`.
-fn versions(bench: &Bench) -> Vec<String> {
-    let lock = bench.shelf().state().unwrap().lock;
+fn versions(project: &TestProject) -> Vec<String> {
+    let lock = project.skill_set().state().unwrap().lock;
     lock.skills.iter().map(|(name, skill)| format!("{name} {}", skill.version)).collect()
 }

@@ -1,10 +1,10 @@
 //! Sources as people type them, fetched from folders, repositories and servers of this machine.
 
-mod company;
 mod git;
 mod hostile;
 mod local;
 mod offline;
+mod proxies_and_mirrors;
 mod real;
 pub(crate) mod repository;
 mod site;
@@ -19,12 +19,12 @@ use savoir_package::{
 use tempfile::TempDir;
 
 /// A fetcher with a cache of its own.
-struct Bench {
+struct TestFetcher {
     place: TempDir,
     fetcher: Fetcher,
 }
 
-impl Bench {
+impl TestFetcher {
     fn new() -> Self {
         Self::with(|_| {})
     }

@@ -17,12 +17,12 @@ use savoir_package::{
 };
 
 /// A machine on which the tools run: a home, a project, a skill and a repository with it.
-struct Machine {
+struct TestMachine {
     place: tempfile::TempDir,
     tools: PathBuf,
 }
 
-impl Machine {
+impl TestMachine {
     /// None, with a loud line, where the tools are not installed.
     fn new(what: &str) -> Option<Self> {
         let variable = "SAVOIR_TEST_SKILLS";
@@ -142,7 +142,7 @@ fn sees(entry: &LedgerEntry, id: &str) -> bool {
 
 #[test]
 fn npx_skills_in_a_project() {
-    let Some(machine) = Machine::new("npx skills in a project") else { return };
+    let Some(machine) = TestMachine::new("npx skills in a project") else { return };
     let agents = ["-y", "-a", "claude-code", "-a", "codex"];
     machine.run("skills", &[&["add", "../source/skills/pdf"][..], &agents].concat());
     let ledger = machine.open();
@@ -164,7 +164,7 @@ fn npx_skills_in_a_project() {
 
 #[test]
 fn npx_skills_for_a_user() {
-    let Some(machine) = Machine::new("npx skills for a user") else { return };
+    let Some(machine) = TestMachine::new("npx skills for a user") else { return };
     machine.publish();
     let agents = ["-g", "-y", "-a", "claude-code", "-a", "codex", "-a", "roo"];
     machine.run("skills", &[&["add", "https://gitlab.com/ada/papers"][..], &agents].concat());
@@ -188,7 +188,7 @@ fn npx_skills_for_a_user() {
 
 #[test]
 fn npx_skills_as_copies() {
-    let Some(machine) = Machine::new("npx skills as copies") else { return };
+    let Some(machine) = TestMachine::new("npx skills as copies") else { return };
     let agents = ["-y", "--copy", "-a", "claude-code", "-a", "roo"];
     machine.run("skills", &[&["add", "../source/skills/pdf"][..], &agents].concat());
     let ledger = machine.open();
@@ -209,7 +209,7 @@ struct Registry {
 }
 
 impl Registry {
-    fn start(machine: &Machine) -> Self {
+    fn start(machine: &TestMachine) -> Self {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/registry.mjs");
         let modules = machine.tools.parent().unwrap();
         let mut command = Command::new("node");
@@ -230,7 +230,7 @@ impl Drop for Registry {
 
 #[test]
 fn clawhub_installs() {
-    let Some(machine) = Machine::new("clawhub") else { return };
+    let Some(machine) = TestMachine::new("clawhub") else { return };
     let registry = Registry::start(&machine);
     let workdir = machine.path("project");
     let options = ["--registry", &registry.address, "--workdir", workdir.to_str().unwrap()];

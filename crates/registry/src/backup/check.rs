@@ -19,7 +19,7 @@ use super::{
 const MAX_BLOB_BYTES: u64 = 64 << 20;
 
 /// Reads a backup to its end and verifies it.
-pub fn check(path: &Path, mut told: impl FnMut(u64)) -> Result<BackupTrailer, BackupError> {
+pub fn check(path: &Path, mut on_progress: impl FnMut(u64)) -> Result<BackupTrailer, BackupError> {
     let mut backup = BackupReader::open(path)?;
     let mut wanted = BTreeSet::new();
     let mut records = backup.records()?;
@@ -35,7 +35,7 @@ pub fn check(path: &Path, mut told: impl FnMut(u64)) -> Result<BackupTrailer, Ba
                     return backup.damaged(format!("no version refers to the blob {digest}"));
                 }
                 seen += 1;
-                told(seen);
+                on_progress(seen);
             }
             BackupItem::BackupTrailer(end) => {
                 if let Some(digest) = wanted.first() {

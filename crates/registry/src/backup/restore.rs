@@ -28,15 +28,15 @@ pub enum ExistingAccounts {
 }
 
 /// Restores a checked backup into an empty registry, with all its accounts, including those that own
-/// nothing. Everything becomes visible at once, or nothing if it fails. `told` is called with the number
+/// nothing. Everything becomes visible at once, or nothing if it fails. `on_progress` is called with the number
 /// of blobs that were written.
 pub async fn restore(
     registry: Registry<'_>,
     path: &Path,
     accounts: ExistingAccounts,
-    mut told: impl FnMut(u64),
+    mut on_progress: impl FnMut(u64),
 ) -> Result<Restored, BackupError> {
-    must_be_empty(registry).await?;
+    check_empty(registry).await?;
     // Nobody knows this password; an administrator resets it for each account.
     let secret = format!("{}{}", Uuid::new_v4(), Uuid::new_v4());
     let hash = hash_password(&secret).await?;
@@ -44,7 +44,7 @@ pub async fn restore(
     if accounts == ExistingAccounts::Keep {
         import = import.keeping_accounts();
     }
-    match fill(registry, &mut import, path, &mut told).await {
+    match restore_records(registry, &mut import, path, &mut on_progress).await {
         Ok(blobs) => Ok(Restored { imported: import.finish().await?, blobs }),
         Err(error) => {
             import.cancel().await?;
@@ -53,21 +53,21 @@ pub async fn restore(
     }
 }
 
-async fn must_be_empty(registry: Registry<'_>) -> Result<(), BackupError> {
+async fn check_empty(registry: Registry<'_>) -> Result<(), BackupError> {
     if registry.head().await? > 0 || !registry.all_indexes(None, 1).await?.is_empty() {
         return Err(BackupError::NotEmpty);
     }
     Ok(())
 }
 
-async fn fill(
+async fn restore_records(
     registry: Registry<'_>,
     import: &mut Import<'_>,
     path: &Path,
-    told: &mut impl FnMut(u64),
+    on_progress: &mut impl FnMut(u64),
 ) -> Result<u64, BackupError> {
     // Check again, because another user may have published since.
-    must_be_empty(registry).await?;
+    check_empty(registry).await?;
     let mut backup = BackupReader::open(path)?;
     let mut records = backup.records()?;
     while let Some(record) = records.next()? {
@@ -89,7 +89,7 @@ async fn fill(
             if let Some(done) = writing.next().await {
                 done?;
                 written += 1;
-                told(written);
+                on_progress(written);
             }
         }
         if is_end {

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_again_and_by_others() {
+    fn backup_tar_round_trips_and_tar_reads_it() {
         let mut bytes = Vec::new();
         append(&mut bytes, "a/b", b"hello").unwrap();
         append(&mut bytes, "a/c", &[7; TAR_BLOCK_BYTES]).unwrap();
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_of_a_header_counts() {
+    fn changed_header_byte_is_detected() {
         let good = header("a/b", 5).unwrap();
         for at in 0..TAR_BLOCK_BYTES {
             let mut bad = good;

@@ -15,12 +15,12 @@ use super::{
     tar::{self, TAR_BLOCK_BYTES},
 };
 
-/// Writes a backup of a registry into a file, completely or not at all. `told` is called with the number of
+/// Writes a backup of a registry into a file, completely or not at all. `on_progress` is called with the number of
 /// blobs that were written, and the total.
 pub async fn write(
     registry: Registry<'_>,
     target: &Path,
-    mut told: impl FnMut(u64, u64),
+    mut on_progress: impl FnMut(u64, u64),
 ) -> Result<BackupTrailer, BackupError> {
     let fail = BackupError::io(target);
     let folder = match target.parent() {
@@ -48,7 +48,7 @@ pub async fn write(
         tar::append(&mut out, &blob_path(&digest), &bytes).map_err(&fail)?;
         end.blobs += 1;
         end.bytes += bytes.len() as u64;
-        told(end.blobs, total);
+        on_progress(end.blobs, total);
     }
     let last = serde_json::to_vec(&end).map_err(|error| fail(error.into()))?;
     tar::append(&mut out, END_PATH, &last).and_then(|()| tar::finish(&mut out)).map_err(&fail)?;

@@ -86,29 +86,29 @@ pub(super) fn checks() -> Vec<ConformanceCheck> {
     ]
 }
 
-async fn config(subject: &TestedRegistry) -> CheckResult {
-    let config = subject.get("index/v1/config.json").send().await?.is(&[200])?.value()?;
+async fn config(registry: &TestedRegistry) -> CheckResult {
+    let config = registry.get("index/v1/config.json").send().await?.is(&[200])?.value()?;
     ensure(config["version"] == 1, || format!("`version` is {}", config["version"]))?;
     let artifacts = text_of(&config, "artifacts")?;
     let has_both = artifacts.contains("{sha256}") && artifacts.contains("{filename}");
     ensure(has_both, || format!("`artifacts` has no {{sha256}} or {{filename}}: {artifacts}"))?;
     // A mirror does not know its own address.
-    if !subject.is_files() {
+    if !registry.is_files() {
         let base = text_of(&config, "base")?;
         ensure(base.starts_with("http"), || format!("`base` is not an absolute address: {base}"))?;
     }
     ensure(config["closure"].is_boolean(), || "`closure` is neither true nor false".to_owned())
 }
 
-async fn well_known_index(subject: &TestedRegistry) -> Result<(String, Value), CheckFailure> {
-    let url = subject.at_server(".well-known/agent-skills/index.json");
+async fn well_known_index(registry: &TestedRegistry) -> Result<(String, Value), CheckFailure> {
+    let url = registry.at_server(".well-known/agent-skills/index.json");
     let index =
-        subject.look(reqwest::Method::GET, url.clone()).send().await?.is(&[200])?.value()?;
+        registry.look(reqwest::Method::GET, url.clone()).send().await?.is(&[200])?.value()?;
     Ok((url, index))
 }
 
-async fn well_known(subject: &TestedRegistry) -> CheckResult {
-    let (_, index) = well_known_index(subject).await?;
+async fn well_known(registry: &TestedRegistry) -> CheckResult {
+    let (_, index) = well_known_index(registry).await?;
     let schema = text_of(&index, "$schema")?;
     ensure(schema.contains("/0.2.0/"), || format!("`$schema` is {schema}"))?;
     let skills = index["skills"].as_array().ok_or_else(|| fail("`skills` is not a list"))?;
@@ -124,17 +124,17 @@ async fn well_known(subject: &TestedRegistry) -> CheckResult {
     Ok(())
 }
 
-async fn well_known_digest(subject: &TestedRegistry) -> CheckResult {
-    if subject.publishes() {
-        subject.sample().await?;
+async fn well_known_digest(registry: &TestedRegistry) -> CheckResult {
+    if registry.publishes() {
+        registry.sample().await?;
     }
-    let (url, index) = well_known_index(subject).await?;
+    let (url, index) = well_known_index(registry).await?;
     let Some(skill) = index["skills"].get(0) else {
         return Err(CheckFailure::Skipped("the agent-skills index is empty".to_owned()));
     };
     let place = reqwest::Url::parse(&url).and_then(|url| url.join(text_of_or(skill, "url")));
     let place = place.map_err(|error| fail(format!("`url` is invalid: {error}")))?;
-    let bytes = subject.look(reqwest::Method::GET, place.into()).send().await?.is(&[200])?.bytes;
+    let bytes = registry.look(reqwest::Method::GET, place.into()).send().await?.is(&[200])?.bytes;
     let (said, found) = (text_of(skill, "digest")?, format!("sha256:{}", sha256_hex(&bytes)));
     ensure(said == found, || format!("the index has {said}, but the bytes have {found}"))
 }
@@ -153,14 +153,14 @@ fn names(page: &Value) -> Result<Vec<String>, CheckFailure> {
     items.iter().map(|item| text_of(item, "name").map(str::to_owned)).collect()
 }
 
-async fn page(subject: &TestedRegistry, pairs: &[(&str, &str)]) -> Result<Value, CheckFailure> {
-    let ask = subject.get("api/v1/skills");
+async fn page(registry: &TestedRegistry, pairs: &[(&str, &str)]) -> Result<Value, CheckFailure> {
+    let ask = registry.get("api/v1/skills");
     let ask = pairs.iter().fold(ask, |ask, (key, value)| ask.query(key, value));
     ask.send().await?.is(&[200])?.value()
 }
 
-async fn list(subject: &TestedRegistry) -> CheckResult {
-    let list = page(subject, &[("per_page", "5")]).await?;
+async fn list(registry: &TestedRegistry) -> CheckResult {
+    let list = page(registry, &[("per_page", "5")]).await?;
     let found = names(&list)?;
     ensure(found.len() <= 5, || format!("5 were requested, {} were returned", found.len()))?;
     ensure(list.get("next_cursor").is_some(), || "there is no `next_cursor`".to_owned())?;
@@ -174,13 +174,13 @@ async fn list(subject: &TestedRegistry) -> CheckResult {
 }
 
 /// Reads small pages by cursor.
-async fn walk(subject: &TestedRegistry) -> Result<Vec<String>, CheckFailure> {
+async fn all_listed_names(registry: &TestedRegistry) -> Result<Vec<String>, CheckFailure> {
     let (mut found, mut cursor) = (Vec::new(), None::<String>);
     let size = SMALL_PAGE_SIZE.to_string();
     for _ in 0..MAX_PAGES {
         let mut pairs = vec![("per_page", &*size)];
         pairs.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
-        let list = page(subject, &pairs).await?;
+        let list = page(registry, &pairs).await?;
         let names = names(&list)?;
         ensure(names.len() <= SMALL_PAGE_SIZE, || {
             format!("a page of {SMALL_PAGE_SIZE} has {}", names.len())
@@ -195,15 +195,15 @@ async fn walk(subject: &TestedRegistry) -> Result<Vec<String>, CheckFailure> {
     Ok(found)
 }
 
-async fn cursor(subject: &TestedRegistry) -> CheckResult {
+async fn cursor(registry: &TestedRegistry) -> CheckResult {
     let mut difference = String::new();
     // Another user may publish between the two requests.
     for _ in 0..3 {
-        let large = names(&page(subject, &[("per_page", "100")]).await?)?;
-        let small = walk(subject).await?;
+        let large = names(&page(registry, &[("per_page", "100")]).await?)?;
+        let small = all_listed_names(registry).await?;
         let once: BTreeSet<&String> = small.iter().collect();
         ensure(once.len() == small.len(), || "a skill is listed twice".to_owned())?;
-        ensure(!small.is_empty() || !subject.publishes(), || "the list is empty".to_owned())?;
+        ensure(!small.is_empty() || !registry.publishes(), || "the list is empty".to_owned())?;
         let length = small.len().min(large.len());
         if small[..length] == large[..length] && (large.len() == 100 || small.len() == large.len())
         {
@@ -214,14 +214,14 @@ async fn cursor(subject: &TestedRegistry) -> CheckResult {
     Err(fail(format!("the pages differ: {difference}")))
 }
 
-async fn pages(subject: &TestedRegistry) -> CheckResult {
-    let list = page(subject, &[("page", "1"), ("per_page", "3")]).await?;
+async fn pages(registry: &TestedRegistry) -> CheckResult {
+    let list = page(registry, &[("page", "1"), ("per_page", "3")]).await?;
     ensure(list["page"] == 1 && list["per_page"] == 3, || {
         format!("`page` and `per_page` are {} and {}", list["page"], list["per_page"])
     })?;
     ensure(list["total"].is_u64(), || "`total` is not a number".to_owned())?;
     let found = names(&list)?;
-    let again = page(subject, &[("page", "1"), ("per_page", "2")]).await?;
+    let again = page(registry, &[("page", "1"), ("per_page", "2")]).await?;
     // Others may publish at the same time, so check only the order.
     let again = names(&again)?;
     let same = again.iter().filter(|name| found.contains(name));
@@ -230,17 +230,17 @@ async fn pages(subject: &TestedRegistry) -> CheckResult {
     })
 }
 
-async fn listed(subject: &TestedRegistry) -> CheckResult {
-    let name = subject.sample().await?.name.clone();
-    let list = page(subject, &[("tag", "conformance"), ("per_page", "100")]).await?;
+async fn listed(registry: &TestedRegistry) -> CheckResult {
+    let name = registry.sample().await?.name.clone();
+    let list = page(registry, &[("tag", "conformance"), ("per_page", "100")]).await?;
     ensure(names(&list)?.contains(&name) || list["next_cursor"].is_string(), || {
         format!("{name} is not listed")
     })
 }
 
-async fn filter_tag(subject: &TestedRegistry) -> CheckResult {
-    subject.sample().await?;
-    let list = page(subject, &[("tag", "conformance")]).await?;
+async fn filter_tag(registry: &TestedRegistry) -> CheckResult {
+    registry.sample().await?;
+    let list = page(registry, &[("tag", "conformance")]).await?;
     ensure(!names(&list)?.is_empty(), || "no skill has the tag of the published skill".to_owned())?;
     let has = |item: &Value| {
         item["tags"].as_array().is_some_and(|tags| tags.iter().any(|tag| tag == "conformance"))
@@ -250,9 +250,9 @@ async fn filter_tag(subject: &TestedRegistry) -> CheckResult {
     })
 }
 
-async fn filter_tier(subject: &TestedRegistry) -> CheckResult {
+async fn filter_tier(registry: &TestedRegistry) -> CheckResult {
     for tier in ["experimental", "community", "verified"] {
-        let list = page(subject, &[("tier", tier)]).await?;
+        let list = page(registry, &[("tier", tier)]).await?;
         names(&list)?;
         for item in list["items"].as_array().into_iter().flatten() {
             ensure(item["security_tier"] == tier, || {
@@ -260,21 +260,21 @@ async fn filter_tier(subject: &TestedRegistry) -> CheckResult {
             })?;
         }
     }
-    subject.get("api/v1/skills").query("tier", "golden").send().await?.is(&[400]).map(drop)
+    registry.get("api/v1/skills").query("tier", "golden").send().await?.is(&[400]).map(drop)
 }
 
-async fn filter_time(subject: &TestedRegistry) -> CheckResult {
-    let future = names(&page(subject, &[("updated_since", "2999-01-01T00:00:00Z")]).await?)?;
+async fn filter_time(registry: &TestedRegistry) -> CheckResult {
+    let future = names(&page(registry, &[("updated_since", "2999-01-01T00:00:00Z")]).await?)?;
     ensure(future.is_empty(), || "a skill changed after the year 2999".to_owned())?;
-    let past = names(&page(subject, &[("updated_since", "2001-01-01T00:00:00Z")]).await?)?;
-    let all = names(&page(subject, &[]).await?)?;
+    let past = names(&page(registry, &[("updated_since", "2001-01-01T00:00:00Z")]).await?)?;
+    let all = names(&page(registry, &[]).await?)?;
     ensure(past.is_empty() == all.is_empty(), || "no skill changed since 2001".to_owned())?;
     let wrong: TestResponse =
-        subject.get("api/v1/skills").query("updated_since", "yesterday").send().await?;
+        registry.get("api/v1/skills").query("updated_since", "yesterday").send().await?;
     wrong.is(&[400]).map(drop)
 }
 
-async fn filter_unknown(subject: &TestedRegistry) -> CheckResult {
-    let list = page(subject, &[("tag", "a tag that nobody has given to anything")]).await?;
+async fn filter_unknown(registry: &TestedRegistry) -> CheckResult {
+    let list = page(registry, &[("tag", "a tag that nobody has given to anything")]).await?;
     ensure(names(&list)?.is_empty(), || "the list is not empty".to_owned())
 }

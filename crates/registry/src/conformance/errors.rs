@@ -57,8 +57,8 @@ pub(super) fn checks() -> Vec<ConformanceCheck> {
     ]
 }
 
-async fn not_found(subject: &TestedRegistry) -> CheckResult {
-    let nobody = subject.name("nobody");
+async fn not_found(registry: &TestedRegistry) -> CheckResult {
+    let nobody = registry.name("nobody");
     for path in [
         format!("api/v1/skills/{nobody}"),
         format!("api/v1/skills/{nobody}/1.0.0"),
@@ -67,20 +67,20 @@ async fn not_found(subject: &TestedRegistry) -> CheckResult {
         format!("artifacts/{}/x-1.0.0.zip", "0".repeat(64)),
         "no/such/thing/at/all".to_owned(),
     ] {
-        subject.get(&path).send().await?.error(404, "not_found")?;
+        registry.get(&path).send().await?.error(404, "not_found")?;
     }
     Ok(())
 }
 
-async fn method(subject: &TestedRegistry) -> CheckResult {
+async fn method(registry: &TestedRegistry) -> CheckResult {
     for (method, path) in [
         (Method::DELETE, "api/v1/skills"),
         (Method::PUT, "api/v1/skills"),
         (Method::POST, "api/v1/search"),
         (Method::PATCH, "index/v1/config.json"),
     ] {
-        let url = format!("{}/{path}", subject.base());
-        let answer = subject.ask(method, url).send().await?;
+        let url = format!("{}/{path}", registry.base());
+        let answer = registry.ask(method, url).send().await?;
         let answer = answer.error(405, "method_not_allowed")?;
         let allowed = answer.need("allow")?;
         ensure(!allowed.is_empty(), || "Allow is empty".to_owned())?;
@@ -88,31 +88,31 @@ async fn method(subject: &TestedRegistry) -> CheckResult {
     Ok(())
 }
 
-async fn unauthorized(subject: &TestedRegistry) -> CheckResult {
-    subject.post("api/v1/skills").send().await?.error(401, "unauthorized")?;
-    let nobody = subject.name("nobody");
+async fn unauthorized(registry: &TestedRegistry) -> CheckResult {
+    registry.post("api/v1/skills").send().await?.error(401, "unauthorized")?;
+    let nobody = registry.name("nobody");
     let path = format!("api/v1/skills/{nobody}/1.0.0/yank");
-    let yank = subject.post(&path).json(&json!({"yanked": true}));
+    let yank = registry.post(&path).json(&json!({"yanked": true}));
     yank.send().await?.error(401, "unauthorized")?;
-    let who = subject.ask(Method::GET, format!("{}/api/v1/whoami", subject.base()));
+    let who = registry.ask(Method::GET, format!("{}/api/v1/whoami", registry.base()));
     who.send().await?.error(401, "unauthorized").map(drop)
 }
 
-async fn media_type(subject: &TestedRegistry) -> CheckResult {
+async fn media_type(registry: &TestedRegistry) -> CheckResult {
     for kind in ["application/json", "text/plain", "application/x-tar"] {
-        let ask = subject.post("api/v1/skills").body(kind, b"{}".to_vec()).ours();
+        let ask = registry.post("api/v1/skills").body(kind, b"{}".to_vec()).as_publisher();
         ask.send().await?.error(415, "unsupported_media_type")?;
     }
     Ok(())
 }
 
-async fn artifact(subject: &TestedRegistry) -> CheckResult {
-    let answer = subject.publish_bare(b"this is no archive").ours().send().await?;
+async fn artifact(registry: &TestedRegistry) -> CheckResult {
+    let answer = registry.publish_bare(b"this is no archive").as_publisher().send().await?;
     answer.error(400, "invalid_artifact").map(drop)
 }
 
-async fn manifest(subject: &TestedRegistry) -> CheckResult {
-    let name = subject.name("manifest");
+async fn manifest(registry: &TestedRegistry) -> CheckResult {
+    let name = registry.name("manifest");
     for bad in [
         text(&name, "1.0.0", "Hi.").replace("version: \"1.0.0\"", "version: one"),
         text(&name, "1.0.0", "Hi.").replace(&format!("name: {name}"), "name: Not A Name"),
@@ -120,31 +120,31 @@ async fn manifest(subject: &TestedRegistry) -> CheckResult {
         "---\nname: [\n---\n".to_owned(),
     ] {
         let zip = super::sample::zip(&name, &bad)?;
-        let answer = subject.publish(&zip, &[]).ours().send().await?;
+        let answer = registry.publish(&zip, &[]).as_publisher().send().await?;
         answer.error(400, "invalid_skill_manifest")?;
     }
-    subject.index(&subject.full(&name)).await?.is(&[404]).map(drop)
+    registry.index(&registry.full_name(&name)).await?.is(&[404]).map(drop)
 }
 
-async fn request(subject: &TestedRegistry) -> CheckResult {
+async fn request(registry: &TestedRegistry) -> CheckResult {
     let broken = b"--x\r\nContent-Disposition: form-data; name=\"artifact\"\r\n\r\nPK".to_vec();
-    let ask = subject.post("api/v1/skills").body("multipart/form-data; boundary=x", broken);
-    ask.ours().send().await?.error(400, "invalid_request")?;
-    let page = subject.get("api/v1/skills").query("per_page", "many").send().await?;
+    let ask = registry.post("api/v1/skills").body("multipart/form-data; boundary=x", broken);
+    ask.as_publisher().send().await?.error(400, "invalid_request")?;
+    let page = registry.get("api/v1/skills").query("per_page", "many").send().await?;
     page.error(400, "invalid_request").map(drop)
 }
 
-async fn exists(subject: &TestedRegistry) -> CheckResult {
-    let skill = subject.put_new("exists", "1.0.0", "Exists.").await?;
-    let again = subject.publish(&skill.zip, &[]).ours().send().await?;
+async fn exists(registry: &TestedRegistry) -> CheckResult {
+    let skill = registry.put_new("exists", "1.0.0", "Exists.").await?;
+    let again = registry.publish(&skill.zip, &[]).as_publisher().send().await?;
     again.error(409, "version_exists").map(drop)
 }
 
-async fn too_large(subject: &TestedRegistry) -> CheckResult {
+async fn too_large(registry: &TestedRegistry) -> CheckResult {
     let large = vec![b'x'; 12 << 20];
     let mut hung_up = None;
     for _ in 0..5 {
-        match subject.publish_bare(&large).ours().send().await {
+        match registry.publish_bare(&large).as_publisher().send().await {
             Ok(answer) => return answer.error(413, "artifact_too_large").map(drop),
             // The response can get lost if the server closes the connection during the upload.
             Err(miss) => hung_up = Some(miss),
@@ -153,17 +153,18 @@ async fn too_large(subject: &TestedRegistry) -> CheckResult {
     hung_up.map_or(Ok(()), Err)
 }
 
-async fn audit(subject: &TestedRegistry) -> CheckResult {
-    let skill = subject.skill("audit", "1.0.0", "Audit.")?;
-    let answer = subject.publish(&skill.zip, &[("audit", "not json")]).ours().send().await?;
+async fn audit(registry: &TestedRegistry) -> CheckResult {
+    let skill = registry.skill("audit", "1.0.0", "Audit.")?;
+    let answer =
+        registry.publish(&skill.zip, &[("audit", "not json")]).as_publisher().send().await?;
     answer.error(400, "invalid_audit_report")?;
-    subject.index(&skill.full).await?.is(&[404]).map(drop)
+    registry.index(&skill.full).await?.is(&[404]).map(drop)
 }
 
-async fn is_json(subject: &TestedRegistry) -> CheckResult {
-    let path = format!("api/v1/skills/{}", subject.name("nobody"));
+async fn is_json(registry: &TestedRegistry) -> CheckResult {
+    let path = format!("api/v1/skills/{}", registry.name("nobody"));
     for kind in ["text/html", "*/*", "application/zip"] {
-        let answer = subject.get(&path).header("accept", kind).send().await?.is(&[404])?;
+        let answer = registry.get(&path).header("accept", kind).send().await?.is(&[404])?;
         answer.code()?;
         let said = answer.need("content-type")?;
         ensure(said.starts_with("application/json"), || format!("Content-Type is {said}"))?;

@@ -91,15 +91,15 @@ fn archive((id, proves, make): &'static HostileArchive) -> ConformanceCheck {
         group: Group::Hostile,
         proves,
         needs: CheckRequirement::Token,
-        run: Arc::new(move |subject| Box::pin(refused(subject, id, *make))),
+        run: Arc::new(move |registry| Box::pin(refused(registry, id, *make))),
     }
 }
 
 /// Fails unless an archive is refused, always with the same code, and nothing is stored.
-async fn refused(subject: &TestedRegistry, id: &str, make: fn(&str) -> Vec<u8>) -> CheckResult {
-    let name = subject.name(id);
+async fn refused(registry: &TestedRegistry, id: &str, make: fn(&str) -> Vec<u8>) -> CheckResult {
+    let name = registry.name(id);
     let zip = make(&name);
-    let first = subject.publish_bare(&zip).ours().send().await?.refused()?;
+    let first = registry.publish_bare(&zip).as_publisher().send().await?.refused()?;
     let code = first.code()?;
     let known = [
         "invalid_artifact",
@@ -110,22 +110,22 @@ async fn refused(subject: &TestedRegistry, id: &str, make: fn(&str) -> Vec<u8>) 
         "audit_review_required",
     ];
     ensure(known.contains(&&*code), || format!("the error code is `{code}`"))?;
-    let again = subject.publish(&zip, &[]).ours().send().await?.refused()?.code()?;
+    let again = registry.publish(&zip, &[]).as_publisher().send().await?.refused()?.code()?;
     ensure(code == again, || format!("the error code is `{code}`, then `{again}`"))?;
-    let full = subject.full(&name);
-    subject.index(&full).await?.is(&[404])?;
-    subject.get(&format!("api/v1/skills/{full}")).send().await?.is(&[404])?;
-    subject.get(&format!("api/v1/skills/{full}/download")).send().await?.is(&[404]).map(drop)
+    let full = registry.full_name(&name);
+    registry.index(&full).await?.is(&[404])?;
+    registry.get(&format!("api/v1/skills/{full}")).send().await?.is(&[404])?;
+    registry.get(&format!("api/v1/skills/{full}/download")).send().await?.is(&[404]).map(drop)
 }
 
 /// Fails unless a path is refused with a valid error.
-async fn wrong(subject: &TestedRegistry, path: &str) -> CheckResult {
-    let answer = subject.get(path).send().await?;
+async fn wrong(registry: &TestedRegistry, path: &str) -> CheckResult {
+    let answer = registry.get(path).send().await?;
     let answer = answer.is(&[400, 404, 405, 414, 431])?;
     if [414, 431].contains(&answer.status) { Ok(()) } else { answer.code().map(drop) }
 }
 
-async fn paths(subject: &TestedRegistry) -> CheckResult {
+async fn paths(registry: &TestedRegistry) -> CheckResult {
     for path in [
         "api/v1/skills/..%2f..%2fetc%2fpasswd",
         "api/v1/skills/%2e%2e%2f%2e%2e%2fetc",
@@ -143,30 +143,30 @@ async fn paths(subject: &TestedRegistry) -> CheckResult {
         "artifacts/0/..%2f..%2fpasswd",
         "a/b/..%2f/SKILL.md",
     ] {
-        wrong(subject, path).await?;
+        wrong(registry, path).await?;
     }
     Ok(())
 }
 
-async fn names(subject: &TestedRegistry) -> CheckResult {
+async fn names(registry: &TestedRegistry) -> CheckResult {
     let long = "x".repeat(3000);
     for name in
         ["CON", "nul", "A", "a_b", "-a", "a--b", "1a", "a.b", "über", "a%20b", "_", "*", &long]
     {
-        wrong(subject, &format!("api/v1/skills/{name}")).await?;
-        wrong(subject, &format!("api/v1/skills/{name}/1.0.0")).await?;
-        wrong(subject, &format!("index/v1/co/{name}")).await?;
+        wrong(registry, &format!("api/v1/skills/{name}")).await?;
+        wrong(registry, &format!("api/v1/skills/{name}/1.0.0")).await?;
+        wrong(registry, &format!("index/v1/co/{name}")).await?;
     }
     Ok(())
 }
 
-async fn cursor(subject: &TestedRegistry) -> CheckResult {
+async fn cursor(registry: &TestedRegistry) -> CheckResult {
     let long = "a".repeat(10_000);
     for cursor in ["x", "-1", "%", "\u{0}", "'; DROP TABLE packages; --", "eyJhIjoxfQ", &long] {
-        let answer = subject.get("api/v1/skills").query("cursor", cursor).send().await?;
+        let answer = registry.get("api/v1/skills").query("cursor", cursor).send().await?;
         answer.is(&[200, 400, 404, 414, 431])?;
     }
-    let answer = subject.get("api/v1/skills").query("page", "10000").send().await?;
+    let answer = registry.get("api/v1/skills").query("page", "10000").send().await?;
     let answer = answer.is(&[200, 400])?;
     if answer.status == 400 { answer.code().map(drop) } else { empty(&answer.value()?) }
 }
@@ -177,9 +177,9 @@ fn empty(page: &Value) -> CheckResult {
     })
 }
 
-async fn per_page(subject: &TestedRegistry) -> CheckResult {
+async fn per_page(registry: &TestedRegistry) -> CheckResult {
     for number in ["-1", "0", "101", "1000000", "99999999999999999999", "1.5", "ten", "NaN"] {
-        let answer = subject.get("api/v1/skills").query("per_page", number).send().await?;
+        let answer = registry.get("api/v1/skills").query("per_page", number).send().await?;
         let answer = answer.is(&[200, 400])?;
         if answer.status == 400 {
             answer.code()?;
@@ -194,63 +194,63 @@ async fn per_page(subject: &TestedRegistry) -> CheckResult {
     Ok(())
 }
 
-async fn methods(subject: &TestedRegistry) -> CheckResult {
+async fn methods(registry: &TestedRegistry) -> CheckResult {
     for word in ["FROB", "TRACE", "PROPFIND", "LOCK"] {
         let Ok(method) = Method::from_bytes(word.as_bytes()) else { continue };
         for path in ["api/v1/skills", "index/v1/config.json"] {
-            let url = format!("{}/{path}", subject.base());
-            subject.ask(method.clone(), url).send().await?.is(&[400, 403, 404, 405])?;
+            let url = format!("{}/{path}", registry.base());
+            registry.ask(method.clone(), url).send().await?.is(&[400, 403, 404, 405])?;
         }
     }
     Ok(())
 }
 
-async fn content_type(subject: &TestedRegistry) -> CheckResult {
+async fn content_type(registry: &TestedRegistry) -> CheckResult {
     for kind in ["", "multipart/form-data", "multipart/form-data; boundary=", "zip", "a/b/c"] {
-        let ask = subject.post("api/v1/skills").body(kind, b"--x\r\n\r\n".to_vec()).ours();
+        let ask = registry.post("api/v1/skills").body(kind, b"--x\r\n\r\n".to_vec()).as_publisher();
         ask.send().await?.is(&[400, 415])?.code()?;
     }
     Ok(())
 }
 
-async fn encoding(subject: &TestedRegistry) -> CheckResult {
-    let skill = subject.skill("encoding", "1.0.0", "Encoding.")?;
+async fn encoding(registry: &TestedRegistry) -> CheckResult {
+    let skill = registry.skill("encoding", "1.0.0", "Encoding.")?;
     for encoding in ["gzip", "br", "gzip, gzip, gzip"] {
-        let ask = subject.publish_bare(&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0]).ours();
+        let ask = registry.publish_bare(&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0]).as_publisher();
         ask.header("content-encoding", encoding).send().await?.refused()?;
     }
-    subject.index(&skill.full).await?.is(&[404]).map(drop)
+    registry.index(&skill.full).await?.is(&[404]).map(drop)
 }
 
-async fn too_large(subject: &TestedRegistry) -> CheckResult {
+async fn too_large(registry: &TestedRegistry) -> CheckResult {
     let large = vec![b'x'; 48 << 20];
     // A server may close the connection during the upload.
-    if let Ok(answer) = subject.publish_bare(&large).ours().send().await {
+    if let Ok(answer) = registry.publish_bare(&large).as_publisher().send().await {
         answer.is(&[413])?;
     }
-    subject.get("index/v1/config.json").send().await?.is(&[200]).map(drop)
+    registry.get("index/v1/config.json").send().await?.is(&[200]).map(drop)
 }
 
-async fn many_parts(subject: &TestedRegistry) -> CheckResult {
+async fn many_parts(registry: &TestedRegistry) -> CheckResult {
     let part = "--x\r\nContent-Disposition: form-data; name=\"changelog\"\r\n\r\nx\r\n";
     let body = format!("{}--x--\r\n", part.repeat(20_000));
-    let ask = subject.post("api/v1/skills").body("multipart/form-data; boundary=x", body.into());
-    ask.ours().send().await?.refused()?.code().map(drop)
+    let ask = registry.post("api/v1/skills").body("multipart/form-data; boundary=x", body.into());
+    ask.as_publisher().send().await?.refused()?.code().map(drop)
 }
 
-async fn deep_json(subject: &TestedRegistry) -> CheckResult {
-    let path = format!("api/v1/skills/{}/1.0.0/yank", subject.name("nobody"));
+async fn deep_json(registry: &TestedRegistry) -> CheckResult {
+    let path = format!("api/v1/skills/{}/1.0.0/yank", registry.name("nobody"));
     let body = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-    let ask = subject.post(&path).body("application/json", body.into()).ours();
+    let ask = registry.post(&path).body("application/json", body.into()).as_publisher();
     ask.send().await?.refused()?.code().map(drop)
 }
 
-async fn headers(subject: &TestedRegistry) -> CheckResult {
+async fn headers(registry: &TestedRegistry) -> CheckResult {
     let path = "index/v1/config.json";
     for length in [4_000, 60_000] {
         let long = "x".repeat(length);
         for name in ["if-none-match", "accept", "range", "x-forwarded-for", "cookie"] {
-            match subject.get(path).header(name, &long).send().await {
+            match registry.get(path).header(name, &long).send().await {
                 Ok(answer) => answer.is(&[200, 206, 400, 406, 413, 416, 431]).map(drop)?,
                 // A server may close the connection.
                 Err(CheckFailure::Failed(_)) if length > 30_000 => {}
@@ -261,19 +261,19 @@ async fn headers(subject: &TestedRegistry) -> CheckResult {
     Ok(())
 }
 
-async fn alive(subject: &TestedRegistry) -> CheckResult {
-    subject.get("index/v1/config.json").send().await?.is(&[200])?;
-    if subject.publishes() {
-        let skill = subject.put_new("alive", "1.0.0", "Alive.").await?;
-        subject.line(&skill.full, "1.0.0").await?;
+async fn alive(registry: &TestedRegistry) -> CheckResult {
+    registry.get("index/v1/config.json").send().await?.is(&[200])?;
+    if registry.publishes() {
+        let skill = registry.put_new("alive", "1.0.0", "Alive.").await?;
+        registry.line(&skill.full, "1.0.0").await?;
     }
-    subject.get("api/v1/skills").send().await?.is(&[200]).map(drop)
+    registry.get("api/v1/skills").send().await?.is(&[200]).map(drop)
 }
 
-async fn no_failure(subject: &TestedRegistry) -> CheckResult {
-    let faults = subject.faults();
-    ensure(faults.is_empty(), || {
-        let some: Vec<&str> = faults.iter().take(3).map(String::as_str).collect();
-        format!("{} responses were server errors: {}", faults.len(), some.join("; "))
+async fn no_failure(registry: &TestedRegistry) -> CheckResult {
+    let server_errors = registry.server_errors();
+    ensure(server_errors.is_empty(), || {
+        let some: Vec<&str> = server_errors.iter().take(3).map(String::as_str).collect();
+        format!("{} responses were server errors: {}", server_errors.len(), some.join("; "))
     })
 }

@@ -68,22 +68,22 @@ pub(super) fn checks() -> Vec<ConformanceCheck> {
 }
 
 /// Uploads different bytes for one version concurrently; returns the accepted skill.
-async fn racing(
-    subject: &TestedRegistry,
+async fn publish_concurrently(
+    registry: &TestedRegistry,
     what: &str,
     version: &str,
 ) -> Result<TestSkill, super::CheckFailure> {
     let mut racers = Vec::new();
     for number in 0..CONCURRENT_PUBLISHES {
-        racers.push(subject.skill(what, version, &format!("Racer {number}."))?);
+        racers.push(registry.skill(what, version, &format!("Racer {number}."))?);
     }
     let asked = racers.iter().enumerate().map(|(number, skill)| async move {
         let ask = if number % 2 == 0 {
-            subject.publish(&skill.zip, &[])
+            registry.publish(&skill.zip, &[])
         } else {
-            subject.publish_bare(&skill.zip)
+            registry.publish_bare(&skill.zip)
         };
-        ask.ours().send().await
+        ask.as_publisher().send().await
     });
     let mut winners = Vec::new();
     for (answer, skill) in join_all(asked).await.into_iter().zip(racers) {
@@ -102,40 +102,40 @@ async fn racing(
 }
 
 /// Fails unless every download has the bytes of the accepted upload.
-async fn always(subject: &TestedRegistry, skill: &TestSkill) -> CheckResult {
+async fn check_always_same(registry: &TestedRegistry, skill: &TestSkill) -> CheckResult {
     let path = format!("api/v1/skills/{}/download", skill.full);
     for _ in 0..READS_PER_RACE {
-        let line = subject.line(&skill.full, &skill.version).await?;
-        let bytes = subject.artifact(&line).await?.bytes;
+        let line = registry.line(&skill.full, &skill.version).await?;
+        let bytes = registry.artifact(&line).await?.bytes;
         ensure(bytes == skill.zip, || "the artefact is not the accepted one".to_owned())?;
-        let down = subject.get(&path).query("version", &skill.version).send().await?.is(&[200])?;
+        let down = registry.get(&path).query("version", &skill.version).send().await?.is(&[200])?;
         ensure(down.bytes == skill.zip, || "the download is not the accepted one".to_owned())?;
     }
     Ok(())
 }
 
-async fn race(subject: &TestedRegistry) -> CheckResult {
-    subject.put_new("race", "1.0.0", "Before the race.").await?;
+async fn race(registry: &TestedRegistry) -> CheckResult {
+    registry.put_new("race", "1.0.0", "Before the race.").await?;
     for version in ["1.1.0", "1.2.0", "1.3.0"] {
-        let winner = racing(subject, "race", version).await?;
-        always(subject, &winner).await?;
+        let winner = publish_concurrently(registry, "race", version).await?;
+        check_always_same(registry, &winner).await?;
     }
     Ok(())
 }
 
-async fn race_forms(subject: &TestedRegistry) -> CheckResult {
+async fn race_forms(registry: &TestedRegistry) -> CheckResult {
     for number in 0..3 {
-        let winner = racing(subject, &format!("first-{number}"), "1.0.0").await?;
-        always(subject, &winner).await?;
-        let lines = subject.index(&winner.full).await?.is(&[200])?.lines()?;
+        let winner = publish_concurrently(registry, &format!("first-{number}"), "1.0.0").await?;
+        check_always_same(registry, &winner).await?;
+        let lines = registry.index(&winner.full).await?.is(&[200])?.lines()?;
         ensure(lines.len() == 1, || format!("the index has {} lines", lines.len()))?;
     }
     Ok(())
 }
 
-async fn methods(subject: &TestedRegistry) -> CheckResult {
-    let skill = subject.put_new("methods", "1.0.0", "Methods.").await?;
-    let line = subject.line(&skill.full, "1.0.0").await?;
+async fn methods(registry: &TestedRegistry) -> CheckResult {
+    let skill = registry.put_new("methods", "1.0.0", "Methods.").await?;
+    let line = registry.line(&skill.full, "1.0.0").await?;
     let paths = [
         format!("api/v1/skills/{}/1.0.0", skill.full),
         super::sample::artifact_path(&line)?,
@@ -143,67 +143,68 @@ async fn methods(subject: &TestedRegistry) -> CheckResult {
     ];
     for path in &paths {
         for method in [Method::PUT, Method::PATCH, Method::DELETE, Method::POST] {
-            let url = format!("{}/{path}", subject.base());
-            let ask = subject.ask(method, url).body("application/zip", b"PK".to_vec()).ours();
+            let url = format!("{}/{path}", registry.base());
+            let ask =
+                registry.ask(method, url).body("application/zip", b"PK".to_vec()).as_publisher();
             ask.send().await?.is(&[404, 405])?;
         }
     }
-    always(subject, &skill).await
+    check_always_same(registry, &skill).await
 }
 
-async fn yank(subject: &TestedRegistry, skill: &TestSkill, yanked: bool) -> CheckResult {
+async fn yank(registry: &TestedRegistry, skill: &TestSkill, yanked: bool) -> CheckResult {
     let path = format!("api/v1/skills/{}/{}/yank", skill.full, skill.version);
     let body = json!({"yanked": yanked, "reason": "a check"});
-    subject.post(&path).json(&body).ours().send().await?.is(&[200, 204]).map(drop)
+    registry.post(&path).json(&body).as_publisher().send().await?.is(&[200, 204]).map(drop)
 }
 
-async fn yank_keeps(subject: &TestedRegistry) -> CheckResult {
-    let skill = subject.put_new("yank-keeps", "1.0.0", "Keeps.").await?;
-    yank(subject, &skill, true).await?;
-    let line = subject.line(&skill.full, "1.0.0").await?;
+async fn yank_keeps(registry: &TestedRegistry) -> CheckResult {
+    let skill = registry.put_new("yank-keeps", "1.0.0", "Keeps.").await?;
+    yank(registry, &skill, true).await?;
+    let line = registry.line(&skill.full, "1.0.0").await?;
     ensure(line["yanked"] == true, || "the index does not say that it is yanked".to_owned())?;
-    let bytes = subject.artifact(&line).await?.bytes;
+    let bytes = registry.artifact(&line).await?.bytes;
     ensure(bytes == skill.zip, || "its bytes changed".to_owned())?;
     let path = format!("api/v1/skills/{}/1.0.0", skill.full);
-    subject.get(&path).send().await?.is(&[200]).map(drop)
+    registry.get(&path).send().await?.is(&[200]).map(drop)
 }
 
-async fn yank_unchosen(subject: &TestedRegistry) -> CheckResult {
-    let kept = subject.put_new("unchosen", "1.0.0", "Kept.").await?;
-    let gone = subject.put_new("unchosen", "1.1.0", "Gone.").await?;
-    yank(subject, &gone, true).await?;
+async fn yank_unchosen(registry: &TestedRegistry) -> CheckResult {
+    let kept = registry.put_new("unchosen", "1.0.0", "Kept.").await?;
+    let gone = registry.put_new("unchosen", "1.1.0", "Gone.").await?;
+    yank(registry, &gone, true).await?;
     let path = format!("api/v1/skills/{}/download", kept.full);
     for range in ["*", "^1.0.0", ">=1.0.0"] {
-        let answer = subject.get(&path).query("version", range).send().await?.is(&[200])?;
+        let answer = registry.get(&path).query("version", range).send().await?.is(&[200])?;
         let version = answer.need("x-skill-version")?;
         ensure(version == "1.0.0", || format!("`{range}` chose {version}"))?;
     }
-    let detail = subject.get(&format!("api/v1/skills/{}", kept.full)).send().await?.value()?;
+    let detail = registry.get(&format!("api/v1/skills/{}", kept.full)).send().await?.value()?;
     let latest = &detail["latest_version"];
     ensure(latest == "1.0.0", || format!("the latest is {latest}"))?;
-    let only = subject.get(&path).query("version", ">=1.1.0").send().await?;
+    let only = registry.get(&path).query("version", ">=1.1.0").send().await?;
     only.error(404, "not_found").map(drop)
 }
 
-async fn yank_back(subject: &TestedRegistry) -> CheckResult {
-    let skill = subject.put_new("back", "1.0.0", "Back.").await?;
-    yank(subject, &skill, true).await?;
-    let other = subject.skill("back", "1.0.0", "Anew.")?;
-    let anew = subject.publish(&other.zip, &[]).ours().send().await?;
+async fn yank_back(registry: &TestedRegistry) -> CheckResult {
+    let skill = registry.put_new("back", "1.0.0", "Back.").await?;
+    yank(registry, &skill, true).await?;
+    let other = registry.skill("back", "1.0.0", "Anew.")?;
+    let anew = registry.publish(&other.zip, &[]).as_publisher().send().await?;
     anew.error(409, "version_exists")?;
-    yank(subject, &skill, false).await?;
-    let line = subject.line(&skill.full, "1.0.0").await?;
+    yank(registry, &skill, false).await?;
+    let line = registry.line(&skill.full, "1.0.0").await?;
     ensure(line["yanked"] != true, || "it is still yanked".to_owned())?;
-    always(subject, &skill).await
+    check_always_same(registry, &skill).await
 }
 
-async fn deprecate(subject: &TestedRegistry) -> CheckResult {
-    let skill = subject.put_new("deprecated", "1.0.0", "Deprecated.").await?;
+async fn deprecate(registry: &TestedRegistry) -> CheckResult {
+    let skill = registry.put_new("deprecated", "1.0.0", "Deprecated.").await?;
     let path = format!("api/v1/skills/{}/1.0.0/deprecate", skill.full);
-    let ask = subject.post(&path).json(&json!({"message": "use another one"})).ours();
+    let ask = registry.post(&path).json(&json!({"message": "use another one"})).as_publisher();
     ask.send().await?.is(&[200, 204])?;
-    let line = subject.line(&skill.full, "1.0.0").await?;
+    let line = registry.line(&skill.full, "1.0.0").await?;
     let said = &line["deprecated"];
     ensure(said == "use another one", || format!("the index says {said}"))?;
-    always(subject, &skill).await
+    check_always_same(registry, &skill).await
 }

@@ -137,9 +137,9 @@ pub(super) fn checks() -> Vec<ConformanceCheck> {
     ]
 }
 
-async fn created(subject: &TestedRegistry) -> CheckResult {
-    let skill = subject.skill("created", "1.0.0", "Created.")?;
-    let answer = subject.put(&skill).await?.value()?;
+async fn created(registry: &TestedRegistry) -> CheckResult {
+    let skill = registry.skill("created", "1.0.0", "Created.")?;
+    let answer = registry.put(&skill).await?.value()?;
     let published = &answer["published"];
     ensure(published["name"] == skill.full && published["version"] == "1.0.0", || {
         format!("the response has {} {}", published["name"], published["version"])
@@ -154,35 +154,35 @@ async fn created(subject: &TestedRegistry) -> CheckResult {
     ensure(published.get("audit").is_some(), || "there is no `audit`".to_owned())
 }
 
-async fn bare(subject: &TestedRegistry) -> CheckResult {
-    let skill = subject.skill("bare", "1.0.0", "Bare.")?;
-    subject.publish_bare(&skill.zip).ours().send().await?.is(&[201])?;
-    is_there(subject, &skill).await
+async fn bare(registry: &TestedRegistry) -> CheckResult {
+    let skill = registry.skill("bare", "1.0.0", "Bare.")?;
+    registry.publish_bare(&skill.zip).as_publisher().send().await?.is(&[201])?;
+    is_there(registry, &skill).await
 }
 
 /// Fails unless the index has a version with these bytes.
-async fn is_there(subject: &TestedRegistry, skill: &TestSkill) -> CheckResult {
-    let line = subject.line(&skill.full, &skill.version).await?;
-    let bytes = subject.artifact(&line).await?.bytes;
+async fn is_there(registry: &TestedRegistry, skill: &TestSkill) -> CheckResult {
+    let line = registry.line(&skill.full, &skill.version).await?;
+    let bytes = registry.artifact(&line).await?.bytes;
     ensure(bytes == skill.zip, || format!("{} {} has other bytes", skill.full, skill.version))
 }
 
-async fn read_index(subject: &TestedRegistry) -> CheckResult {
+async fn read_index(registry: &TestedRegistry) -> CheckResult {
     for number in 0..3 {
-        let skill = subject.put_new(&format!("read-{number}"), "1.0.0", "Read.").await?;
-        is_there(subject, &skill).await?;
+        let skill = registry.put_new(&format!("read-{number}"), "1.0.0", "Read.").await?;
+        is_there(registry, &skill).await?;
     }
     Ok(())
 }
 
-async fn read_detail(subject: &TestedRegistry) -> CheckResult {
-    let skill = subject.put_new("detail", "1.0.0", "Detail.").await?;
+async fn read_detail(registry: &TestedRegistry) -> CheckResult {
+    let skill = registry.put_new("detail", "1.0.0", "Detail.").await?;
     let path = format!("api/v1/skills/{}", skill.full);
     for version in ["1.0.0", "1.0.1"] {
         if version != "1.0.0" {
-            subject.put_new("detail", version, "Detail.").await?;
+            registry.put_new("detail", version, "Detail.").await?;
         }
-        let detail = subject.get(&path).send().await?.is(&[200])?.value()?;
+        let detail = registry.get(&path).send().await?.is(&[200])?.value()?;
         let latest = &detail["latest_version"];
         ensure(latest == version, || {
             format!("{version} was published, but the latest is {latest}")
@@ -193,34 +193,34 @@ async fn read_detail(subject: &TestedRegistry) -> CheckResult {
     Ok(())
 }
 
-async fn read_version(subject: &TestedRegistry) -> CheckResult {
-    let skill = subject.put_new("version", "1.0.0", "Version.").await?;
+async fn read_version(registry: &TestedRegistry) -> CheckResult {
+    let skill = registry.put_new("version", "1.0.0", "Version.").await?;
     let path = format!("api/v1/skills/{}/1.0.0", skill.full);
-    let version = subject.get(&path).send().await?.is(&[200])?.value()?;
+    let version = registry.get(&path).send().await?.is(&[200])?.value()?;
     ensure(version["skill_md"] == skill.text, || "`skill_md` differs".to_owned())
 }
 
-async fn read_download(subject: &TestedRegistry) -> CheckResult {
-    let skill = subject.put_new("download", "1.0.0", "Download.").await?;
+async fn read_download(registry: &TestedRegistry) -> CheckResult {
+    let skill = registry.put_new("download", "1.0.0", "Download.").await?;
     let path = format!("api/v1/skills/{}/download", skill.full);
-    let bytes = subject.get(&path).send().await?.is(&[200])?.bytes;
+    let bytes = registry.get(&path).send().await?.is(&[200])?.bytes;
     ensure(bytes == skill.zip, || "the download has other bytes".to_owned())
 }
 
-async fn read_search(subject: &TestedRegistry) -> CheckResult {
-    let skill = subject.put_new("search", "1.0.0", "Search.").await?;
-    found_in_time(subject, &skill.last, &skill.full).await
+async fn read_search(registry: &TestedRegistry) -> CheckResult {
+    let skill = registry.put_new("search", "1.0.0", "Search.").await?;
+    wait_until_found(registry, &skill.last, &skill.full).await
 }
 
 /// Fails unless a search finds a skill in time.
-pub(super) async fn found_in_time(
-    subject: &TestedRegistry,
+pub(super) async fn wait_until_found(
+    registry: &TestedRegistry,
     query: &str,
     name: &str,
 ) -> CheckResult {
     let begun = Instant::now();
     loop {
-        let found = subject.get("api/v1/search").query("q", query).send().await?;
+        let found = registry.get("api/v1/search").query("q", query).send().await?;
         let found = found.is(&[200])?.value()?;
         let mut items = found["items"].as_array().into_iter().flatten();
         if items.any(|item| item["name"] == name) {
@@ -233,111 +233,112 @@ pub(super) async fn found_in_time(
     }
 }
 
-async fn same_bytes(subject: &TestedRegistry) -> CheckResult {
-    let skill = subject.put_new("same", "1.0.0", "Same.").await?;
+async fn same_bytes(registry: &TestedRegistry) -> CheckResult {
+    let skill = registry.put_new("same", "1.0.0", "Same.").await?;
     for _ in 0..2 {
-        let again = subject.publish(&skill.zip, &[]).ours().send().await?;
+        let again = registry.publish(&skill.zip, &[]).as_publisher().send().await?;
         again.error(409, "version_exists")?;
     }
-    is_there(subject, &skill).await
+    is_there(registry, &skill).await
 }
 
-async fn other_bytes(subject: &TestedRegistry) -> CheckResult {
-    let skill = subject.put_new("other", "1.0.0", "First.").await?;
-    let other = subject.skill("other", "1.0.0", "Second.")?;
-    let again = subject.publish(&other.zip, &[]).ours().send().await?;
+async fn other_bytes(registry: &TestedRegistry) -> CheckResult {
+    let skill = registry.put_new("other", "1.0.0", "First.").await?;
+    let other = registry.skill("other", "1.0.0", "Second.")?;
+    let again = registry.publish(&other.zip, &[]).as_publisher().send().await?;
     again.error(409, "version_exists")?;
-    is_there(subject, &skill).await
+    is_there(registry, &skill).await
 }
 
-async fn build_metadata(subject: &TestedRegistry) -> CheckResult {
-    let skill = subject.put_new("build", "1.0.0", "First.").await?;
-    let other = subject.skill("build", "1.0.0+second", "Second.")?;
-    let again = subject.publish(&other.zip, &[]).ours().send().await?;
+async fn build_metadata(registry: &TestedRegistry) -> CheckResult {
+    let skill = registry.put_new("build", "1.0.0", "First.").await?;
+    let other = registry.skill("build", "1.0.0+second", "Second.")?;
+    let again = registry.publish(&other.zip, &[]).as_publisher().send().await?;
     again.error(409, "version_exists")?;
-    is_there(subject, &skill).await
+    is_there(registry, &skill).await
 }
 
-async fn higher(subject: &TestedRegistry) -> CheckResult {
+async fn higher(registry: &TestedRegistry) -> CheckResult {
     for (version, latest) in
         [("1.0.0", "1.0.0"), ("1.10.0", "1.10.0"), ("1.9.0", "1.10.0"), ("2.0.0-rc.1", "1.10.0")]
     {
-        let skill = subject.skill("higher", version, "Higher.")?;
-        let answer = subject.put(&skill).await?.value()?;
+        let skill = registry.skill("higher", version, "Higher.")?;
+        let answer = registry.put(&skill).await?.value()?;
         let said = &answer["published"]["latest_version"];
         ensure(said == latest, || format!("after {version} the latest is {said}"))?;
     }
     Ok(())
 }
 
-async fn skill_part(subject: &TestedRegistry) -> CheckResult {
-    let skill = subject.skill("part", "1.0.0", "Part.")?;
+async fn skill_part(registry: &TestedRegistry) -> CheckResult {
+    let skill = registry.skill("part", "1.0.0", "Part.")?;
     let other = text(&skill.last, "1.0.0", "Another text.");
-    let answer = subject.publish(&skill.zip, &[("skill", &other)]).ours().send().await?;
+    let answer = registry.publish(&skill.zip, &[("skill", &other)]).as_publisher().send().await?;
     answer.is(&[400])?.code()?;
-    subject.index(&skill.full).await?.is(&[404])?;
-    let right = subject.publish(&skill.zip, &[("skill", &skill.text)]).ours().send().await?;
+    registry.index(&skill.full).await?.is(&[404])?;
+    let right =
+        registry.publish(&skill.zip, &[("skill", &skill.text)]).as_publisher().send().await?;
     right.is(&[201]).map(drop)
 }
 
-async fn no_artifact(subject: &TestedRegistry) -> CheckResult {
+async fn no_artifact(registry: &TestedRegistry) -> CheckResult {
     let body = b"--x\r\nContent-Disposition: form-data; name=\"changelog\"\r\n\r\nhi\r\n--x--\r\n";
-    let ask = subject.post("api/v1/skills").body("multipart/form-data; boundary=x", body.to_vec());
-    ask.ours().send().await?.is(&[400])?.code().map(drop)
+    let ask = registry.post("api/v1/skills").body("multipart/form-data; boundary=x", body.to_vec());
+    ask.as_publisher().send().await?.is(&[400])?.code().map(drop)
 }
 
-async fn not_a_zip(subject: &TestedRegistry) -> CheckResult {
+async fn not_a_zip(registry: &TestedRegistry) -> CheckResult {
     for bytes in [b"hello".to_vec(), Vec::new(), b"PK\x03\x04".to_vec()] {
-        let answer = subject.publish_bare(&bytes).ours().send().await?;
+        let answer = registry.publish_bare(&bytes).as_publisher().send().await?;
         answer.is(&[400])?.code()?;
     }
     Ok(())
 }
 
-async fn zero(subject: &TestedRegistry) -> CheckResult {
-    let skill = subject.skill("zero", "0.0.0", "Zero.")?;
-    subject.publish(&skill.zip, &[]).ours().send().await?.is(&[400])?.code()?;
-    subject.index(&skill.full).await?.is(&[404]).map(drop)
+async fn zero(registry: &TestedRegistry) -> CheckResult {
+    let skill = registry.skill("zero", "0.0.0", "Zero.")?;
+    registry.publish(&skill.zip, &[]).as_publisher().send().await?.is(&[400])?.code()?;
+    registry.index(&skill.full).await?.is(&[404]).map(drop)
 }
 
-async fn name_differs(subject: &TestedRegistry) -> CheckResult {
-    let (name, other) = (subject.name("differs"), subject.name("otherwise"));
+async fn name_differs(registry: &TestedRegistry) -> CheckResult {
+    let (name, other) = (registry.name("differs"), registry.name("otherwise"));
     let zip = zip(&other, &text(&name, "1.0.0", "Differs."))?;
-    subject.publish(&zip, &[]).ours().send().await?.is(&[400])?.code()?;
+    registry.publish(&zip, &[]).as_publisher().send().await?.is(&[400])?.code()?;
     for name in [name, other] {
-        subject.index(&subject.full(&name)).await?.is(&[404])?;
+        registry.index(&registry.full_name(&name)).await?.is(&[404])?;
     }
     Ok(())
 }
 
-async fn reserved(subject: &TestedRegistry) -> CheckResult {
-    let who = subject.get("api/v1/whoami").ours().send().await?;
+async fn reserved(registry: &TestedRegistry) -> CheckResult {
+    let who = registry.get("api/v1/whoami").as_publisher().send().await?;
     if who.status == 200 && who.value()?["role"] == "admin" {
         return Err(CheckFailure::Skipped("the token belongs to an administrator".to_owned()));
     }
     for prefix in ["amd", "gaia", "mcp"] {
-        let name = format!("{prefix}-{}", subject.name("reserved"));
+        let name = format!("{prefix}-{}", registry.name("reserved"));
         let zip = zip(&name, &text(&name, "1.0.0", "Reserved."))?;
-        let ask = subject.post("api/v1/skills").body("application/zip", zip);
-        ask.ours().send().await?.error(403, "forbidden_scope")?;
+        let ask = registry.post("api/v1/skills").body("application/zip", zip);
+        ask.as_publisher().send().await?.error(403, "forbidden_scope")?;
     }
     Ok(())
 }
 
-async fn no_token(subject: &TestedRegistry) -> CheckResult {
-    let skill = subject.skill("no-token", "1.0.0", "No token.")?;
-    subject.publish(&skill.zip, &[]).send().await?.error(401, "unauthorized")?;
-    subject.publish_bare(&skill.zip).send().await?.error(401, "unauthorized")?;
-    let basic = subject.publish(&skill.zip, &[]).header("authorization", "Basic YTpi");
+async fn no_token(registry: &TestedRegistry) -> CheckResult {
+    let skill = registry.skill("no-token", "1.0.0", "No token.")?;
+    registry.publish(&skill.zip, &[]).send().await?.error(401, "unauthorized")?;
+    registry.publish_bare(&skill.zip).send().await?.error(401, "unauthorized")?;
+    let basic = registry.publish(&skill.zip, &[]).header("authorization", "Basic YTpi");
     basic.send().await?.error(401, "unauthorized")?;
-    subject.index(&skill.full).await?.is(&[404]).map(drop)
+    registry.index(&skill.full).await?.is(&[404]).map(drop)
 }
 
-async fn forged_tokens(subject: &TestedRegistry) -> CheckResult {
-    let skill = subject.skill("forged", "1.0.0", "Forged.")?;
+async fn forged_tokens(registry: &TestedRegistry) -> CheckResult {
+    let skill = registry.skill("forged", "1.0.0", "Forged.")?;
     let mut said: Option<Value> = None;
     for (what, token) in forged() {
-        let answer = subject.publish(&skill.zip, &[]).bearer(&token).send().await?;
+        let answer = registry.publish(&skill.zip, &[]).bearer(&token).send().await?;
         let answer = answer.error(401, "unauthorized").map_err(|miss| match miss {
             CheckFailure::Failed(why) => fail(format!("{what}: {why}")),
             skipped @ CheckFailure::Skipped(_) => skipped,
@@ -346,44 +347,45 @@ async fn forged_tokens(subject: &TestedRegistry) -> CheckResult {
         let first = said.get_or_insert_with(|| error.clone());
         ensure(*first == error, || format!("{what}: the error differs: {error}"))?;
     }
-    subject.index(&skill.full).await?.is(&[404]).map(drop)
+    registry.index(&skill.full).await?.is(&[404]).map(drop)
 }
 
-async fn huge_token(subject: &TestedRegistry) -> CheckResult {
+async fn huge_token(registry: &TestedRegistry) -> CheckResult {
     for length in [10_000, 100_000, 1 << 20] {
-        let answer = subject.post("api/v1/skills").bearer(&"x".repeat(length)).send().await;
+        let answer = registry.post("api/v1/skills").bearer(&"x".repeat(length)).send().await;
         // A server may close the connection because of a huge header.
         if let Ok(answer) = answer {
             answer.is(&[400, 401, 413, 431])?;
         }
     }
-    subject.get("index/v1/config.json").send().await?.is(&[200]).map(drop)
+    registry.get("index/v1/config.json").send().await?.is(&[200]).map(drop)
 }
 
-async fn other_owner(subject: &TestedRegistry) -> CheckResult {
-    subject.put_new("owned", "1.0.0", "Owned.").await?;
-    let next = subject.skill("owned", "1.1.0", "Taken over.")?;
-    let answer = subject.publish(&next.zip, &[]).theirs().send().await?;
+async fn other_owner(registry: &TestedRegistry) -> CheckResult {
+    registry.put_new("owned", "1.0.0", "Owned.").await?;
+    let next = registry.skill("owned", "1.1.0", "Taken over.")?;
+    let answer = registry.publish(&next.zip, &[]).as_other_account().send().await?;
     answer.error(403, "forbidden_scope")?;
-    let lines = subject.index(&next.full).await?.is(&[200])?.lines()?;
+    let lines = registry.index(&next.full).await?.is(&[200])?.lines()?;
     ensure(lines.len() == 1, || "the version was published nevertheless".to_owned())?;
     let path = format!("api/v1/skills/{}/1.0.0/yank", next.full);
-    let yank = subject.post(&path).json(&serde_json::json!({"yanked": true})).theirs();
+    let yank = registry.post(&path).json(&serde_json::json!({"yanked": true})).as_other_account();
     yank.send().await?.error(403, "forbidden_scope").map(drop)
 }
 
-async fn anonymous(subject: &TestedRegistry) -> CheckResult {
-    let name = subject.name("prose");
+async fn anonymous(registry: &TestedRegistry) -> CheckResult {
+    let name = registry.name("prose");
     // The name of a text without frontmatter is its heading.
-    let prose = format!("# {name}\n\nTell a story about {}.\n", subject.rare());
+    let prose = format!("# {name}\n\nTell a story about {}.\n", registry.rare_word());
     let zip = zip(&name, &prose)?;
-    let ask = subject.post("api/v1/skills").query("namespace", "anon");
-    let answer = ask.body("application/zip", zip).ours().send().await?.is(&[201])?.value()?;
+    let ask = registry.post("api/v1/skills").query("namespace", "anon");
+    let answer =
+        ask.body("application/zip", zip).as_publisher().send().await?.is(&[201])?.value()?;
     let published = &answer["published"];
     let (full, version) = (text_of(published, "name")?, text_of(published, "version")?);
     ensure(full == format!("anon/{name}"), || format!("its name is `{full}`"))?;
     ensure(version.starts_with("0.0."), || format!("its version is `{version}`"))?;
     let path = format!("{full}/{version}/SKILL.md");
-    let text = subject.get(&path).send().await?.is(&[200])?.text();
+    let text = registry.get(&path).send().await?.is(&[200])?.text();
     ensure(text == prose, || "its text differs".to_owned())
 }

@@ -164,8 +164,8 @@ pub(super) fn checks() -> Vec<ConformanceCheck> {
     ]
 }
 
-async fn index_shape(subject: &TestedRegistry) -> CheckResult {
-    let sample = subject.sample().await?;
+async fn index_shape(registry: &TestedRegistry) -> CheckResult {
+    let sample = registry.sample().await?;
     ensure(!sample.lines.is_empty(), || format!("the index of {} is empty", sample.name))?;
     for line in &sample.lines {
         ensure(line["name"] == sample.name, || format!("a line is about {}", line["name"]))?;
@@ -203,8 +203,8 @@ fn versions(sample: &PublishedSample) -> Result<Vec<Version>, CheckFailure> {
     sample.lines.iter().map(read).collect()
 }
 
-async fn index_order(subject: &TestedRegistry) -> CheckResult {
-    let sample = subject.sample().await?;
+async fn index_order(registry: &TestedRegistry) -> CheckResult {
+    let sample = registry.sample().await?;
     let mut seen = versions(sample)?;
     let descending = seen.is_sorted_by(|a, b| a.cmp_precedence(b).is_ge());
     ensure(descending, || "the highest version is not the first".to_owned())?;
@@ -215,11 +215,11 @@ async fn index_order(subject: &TestedRegistry) -> CheckResult {
     ensure(seen.len() == count, || "a version is listed twice".to_owned())
 }
 
-async fn index_unknown(subject: &TestedRegistry) -> CheckResult {
-    for name in [subject.name("nobody"), format!("{}/thing", subject.name("nowhere"))] {
-        let answer = subject.index(&name).await?;
+async fn index_unknown(registry: &TestedRegistry) -> CheckResult {
+    for name in [registry.name("nobody"), format!("{}/thing", registry.name("nowhere"))] {
+        let answer = registry.index(&name).await?;
         // The error of a plain web server has another format.
-        if subject.is_files() {
+        if registry.is_files() {
             answer.is(&[404])?
         } else {
             answer.error(404, "not_found")?
@@ -228,42 +228,42 @@ async fn index_unknown(subject: &TestedRegistry) -> CheckResult {
     Ok(())
 }
 
-async fn index_letters(subject: &TestedRegistry) -> CheckResult {
-    let sample = subject.sample().await?;
-    subject.get(&format!("index/v1/zz/{}", sample.name)).send().await?.is(&[404]).map(drop)
+async fn index_letters(registry: &TestedRegistry) -> CheckResult {
+    let sample = registry.sample().await?;
+    registry.get(&format!("index/v1/zz/{}", sample.name)).send().await?.is(&[404]).map(drop)
 }
 
 /// Fails unless a request with the `ETag` of a response returns 304.
-async fn same_again(subject: &TestedRegistry, path: &str) -> CheckResult {
-    let first = subject.get(path).send().await?.is(&[200])?;
+async fn same_again(registry: &TestedRegistry, path: &str) -> CheckResult {
+    let first = registry.get(path).send().await?.is(&[200])?;
     let tag = first.need("etag")?.to_owned();
     ensure(tag.starts_with('"') && tag.len() > 2, || format!("the ETag is not strong: {tag}"))?;
-    let again = subject.get(path).header("if-none-match", &tag).send().await?.is(&[304])?;
+    let again = registry.get(path).header("if-none-match", &tag).send().await?.is(&[304])?;
     ensure(again.bytes.is_empty(), || "304 has a body".to_owned())?;
-    let other = subject.get(path).header("if-none-match", "\"something else\"").send().await?;
+    let other = registry.get(path).header("if-none-match", "\"something else\"").send().await?;
     let other = other.is(&[200])?;
     ensure(other.bytes == first.bytes, || "the second response differs".to_owned())
 }
 
-async fn index_etag(subject: &TestedRegistry) -> CheckResult {
-    same_again(subject, &index_path(&subject.sample().await?.name)).await
+async fn index_etag(registry: &TestedRegistry) -> CheckResult {
+    same_again(registry, &index_path(&registry.sample().await?.name)).await
 }
 
-async fn index_caching(subject: &TestedRegistry) -> CheckResult {
-    let answer = subject.index(&subject.sample().await?.name).await?.is(&[200])?;
+async fn index_caching(registry: &TestedRegistry) -> CheckResult {
+    let answer = registry.index(&registry.sample().await?.name).await?.is(&[200])?;
     let caching = answer.need("cache-control")?;
     ensure(caching.contains("max-age=60") && caching.contains("must-revalidate"), || {
         format!("Cache-Control is {caching}")
     })
 }
 
-async fn closure(subject: &TestedRegistry) -> CheckResult {
-    let config = subject.get("index/v1/config.json").send().await?.is(&[200])?.value()?;
+async fn closure(registry: &TestedRegistry) -> CheckResult {
+    let config = registry.get("index/v1/config.json").send().await?.is(&[200])?.value()?;
     if config["closure"] != true {
         return Err(CheckFailure::Skipped("the registry has no closure".to_owned()));
     }
-    let sample = subject.sample().await?;
-    let ask = subject.get("index/v1/closure").query("name", &sample.name);
+    let sample = registry.sample().await?;
+    let ask = registry.get("index/v1/closure").query("name", &sample.name);
     let lines = ask.send().await?.is(&[200])?.lines()?;
     for line in &sample.lines {
         let is_same = |other: &Value| {
@@ -273,18 +273,18 @@ async fn closure(subject: &TestedRegistry) -> CheckResult {
         };
         ensure(lines.iter().any(is_same), || format!("{} is missing", line["version"]))?;
     }
-    let many = (0..101).fold(subject.get("index/v1/closure"), |ask, number| {
+    let many = (0..101).fold(registry.get("index/v1/closure"), |ask, number| {
         ask.query("name", &format!("x{number}"))
     });
     many.send().await?.refused()?.code().map(drop)
 }
 
-async fn artifact_digest(subject: &TestedRegistry) -> CheckResult {
-    let sample = subject.sample().await?;
+async fn artifact_digest(registry: &TestedRegistry) -> CheckResult {
+    let sample = registry.sample().await?;
     // In a mirror each file can be damaged, so check all of them.
-    let most = if subject.is_files() { usize::MAX } else { 5 };
+    let most = if registry.is_files() { usize::MAX } else { 5 };
     for line in sample.lines.iter().rev().take(most) {
-        let bytes = subject.artifact(line).await?.bytes;
+        let bytes = registry.artifact(line).await?.bytes;
         let digest = sha256_hex(&bytes);
         ensure(line["sha256"] == digest, || format!("the digest of the bytes is {digest}"))?;
         ensure(line["size"] == bytes.len(), || format!("there are {} bytes", bytes.len()))?;
@@ -301,28 +301,28 @@ fn unpacked(bytes: &[u8]) -> Result<(Option<String>, Tree), CheckFailure> {
     read.map_err(|error| fail(format!("the artefact cannot be read: {error}")))
 }
 
-async fn artifact_layout(subject: &TestedRegistry) -> CheckResult {
-    let sample = subject.sample().await?;
-    let (folder, _) = unpacked(&subject.artifact(sample.line()?).await?.bytes)?;
+async fn artifact_layout(registry: &TestedRegistry) -> CheckResult {
+    let sample = registry.sample().await?;
+    let (folder, _) = unpacked(&registry.artifact(sample.line()?).await?.bytes)?;
     let last = sample.name.rsplit('/').next().unwrap_or_default();
     ensure(folder.as_deref() == Some(last), || format!("its folder is {folder:?}"))
 }
 
-async fn artifact_immutable(subject: &TestedRegistry) -> CheckResult {
-    let answer = subject.artifact(subject.sample().await?.line()?).await?;
+async fn artifact_immutable(registry: &TestedRegistry) -> CheckResult {
+    let answer = registry.artifact(registry.sample().await?.line()?).await?;
     let caching = answer.need("cache-control")?;
     ensure(caching.contains("immutable") && caching.contains("max-age=31536000"), || {
         format!("Cache-Control is {caching}")
     })
 }
 
-async fn artifact_etag(subject: &TestedRegistry) -> CheckResult {
-    same_again(subject, &artifact_path(subject.sample().await?.line()?)?).await
+async fn artifact_etag(registry: &TestedRegistry) -> CheckResult {
+    same_again(registry, &artifact_path(registry.sample().await?.line()?)?).await
 }
 
-async fn artifact_range(subject: &TestedRegistry) -> CheckResult {
-    let line = subject.sample().await?.line()?;
-    let whole = subject.artifact(line).await?.bytes;
+async fn artifact_range(registry: &TestedRegistry) -> CheckResult {
+    let line = registry.sample().await?.line()?;
+    let whole = registry.artifact(line).await?.bytes;
     let path = artifact_path(line)?;
     let length = whole.len();
     ensure(length > 20, || format!("the artefact has {length} bytes"))?;
@@ -333,7 +333,7 @@ async fn artifact_range(subject: &TestedRegistry) -> CheckResult {
         ("bytes=5-99999999", 5..length),
     ];
     for (asked, part) in cases {
-        let answer = subject.get(&path).header("range", asked).send().await?.is(&[206])?;
+        let answer = registry.get(&path).header("range", asked).send().await?.is(&[206])?;
         let said = answer.need("content-range")?;
         let expected = format!("bytes {}-{}/{length}", part.start, part.end - 1);
         ensure(said == expected, || format!("{asked}: Content-Range is {said}"))?;
@@ -342,53 +342,53 @@ async fn artifact_range(subject: &TestedRegistry) -> CheckResult {
     Ok(())
 }
 
-async fn artifact_range_outside(subject: &TestedRegistry) -> CheckResult {
-    let line = subject.sample().await?.line()?;
+async fn artifact_range_outside(registry: &TestedRegistry) -> CheckResult {
+    let line = registry.sample().await?.line()?;
     let path = artifact_path(line)?;
     let size = line["size"].as_u64().unwrap_or_default();
     let asked = format!("bytes={size}-");
-    let answer = subject.get(&path).header("range", &asked).send().await?.is(&[416])?;
+    let answer = registry.get(&path).header("range", &asked).send().await?.is(&[416])?;
     let said = answer.need("content-range")?;
     ensure(said == format!("bytes */{size}"), || format!("Content-Range is {said}"))?;
     // A request for a thousand ranges must not cause a huge response.
     let many = format!("bytes={}", vec!["0-"; 1000].join(","));
-    let answer = subject.get(&path).header("range", &many).send().await?;
+    let answer = registry.get(&path).header("range", &many).send().await?;
     let answer = answer.is(&[200, 206, 400, 416, 431])?;
     let length = answer.bytes.len() as u64;
     ensure(length <= size + 100_000, || format!("1,000 ranges gave {length} bytes"))
 }
 
-async fn artifact_head(subject: &TestedRegistry) -> CheckResult {
-    let line = subject.sample().await?.line()?;
-    let url = format!("{}/{}", subject.base(), artifact_path(line)?);
-    let answer = subject.look(Method::HEAD, url).send().await?.is(&[200])?;
+async fn artifact_head(registry: &TestedRegistry) -> CheckResult {
+    let line = registry.sample().await?.line()?;
+    let url = format!("{}/{}", registry.base(), artifact_path(line)?);
+    let answer = registry.look(Method::HEAD, url).send().await?.is(&[200])?;
     ensure(answer.bytes.is_empty(), || "HEAD has a body".to_owned())?;
     let length = answer.need("content-length")?;
     ensure(line["size"].as_u64() == length.parse().ok(), || format!("Content-Length is {length}"))
 }
 
-async fn artifact_unknown(subject: &TestedRegistry) -> CheckResult {
-    let line = subject.sample().await?.line()?;
+async fn artifact_unknown(registry: &TestedRegistry) -> CheckResult {
+    let line = registry.sample().await?.line()?;
     let filename = text_of(line, "filename")?;
     for path in [
         format!("artifacts/{}/{filename}", "0".repeat(64)),
         format!("artifacts/{}/{filename}", "z".repeat(64)),
         format!("artifacts/..%2f..%2fetc/{filename}"),
     ] {
-        subject.get(&path).send().await?.is(&[400, 404])?.code()?;
+        registry.get(&path).send().await?.is(&[400, 404])?.code()?;
     }
     Ok(())
 }
 
 /// Checks a download against the index line of its version.
-async fn held(
-    subject: &TestedRegistry,
+async fn check_download(
+    registry: &TestedRegistry,
     answer: TestResponse,
     name: &str,
 ) -> Result<String, CheckFailure> {
     let answer = answer.is(&[200])?;
     let version = answer.need("x-skill-version")?.to_owned();
-    let line = subject.line(name, &version).await?;
+    let line = registry.line(name, &version).await?;
     let digest = sha256_hex(&answer.bytes);
     ensure(line["sha256"] == digest, || format!("the digest of {version} is {digest}"))?;
     let integrity = answer.need("x-integrity")?;
@@ -397,17 +397,18 @@ async fn held(
     Ok(version)
 }
 
-async fn download(subject: &TestedRegistry) -> CheckResult {
-    let name = &subject.sample().await?.name;
-    let answer = subject.get(&format!("api/v1/skills/{name}/download")).send().await?;
-    let version = held(subject, answer, name).await?;
-    let detail = subject.get(&format!("api/v1/skills/{name}")).send().await?.is(&[200])?.value()?;
+async fn download(registry: &TestedRegistry) -> CheckResult {
+    let name = &registry.sample().await?.name;
+    let answer = registry.get(&format!("api/v1/skills/{name}/download")).send().await?;
+    let version = check_download(registry, answer, name).await?;
+    let detail =
+        registry.get(&format!("api/v1/skills/{name}")).send().await?.is(&[200])?.value()?;
     let latest = &detail["latest_version"];
     ensure(*latest == version, || format!("the download is {version}, but the latest is {latest}"))
 }
 
-async fn download_range(subject: &TestedRegistry) -> CheckResult {
-    let name = &subject.sample().await?.name;
+async fn download_range(registry: &TestedRegistry) -> CheckResult {
+    let name = &registry.sample().await?.name;
     let path = format!("api/v1/skills/{name}/download");
     for (range, expected) in [
         ("*", "1.1.0"),
@@ -417,25 +418,25 @@ async fn download_range(subject: &TestedRegistry) -> CheckResult {
         (">=1.0.0, <1.1.0", "1.0.0"),
         ("2.0.0-rc.1", "2.0.0-rc.1"),
     ] {
-        let answer = subject.get(&path).query("version", range).send().await?;
-        let found = held(subject, answer, name).await?;
+        let answer = registry.get(&path).query("version", range).send().await?;
+        let found = check_download(registry, answer, name).await?;
         ensure(found == expected, || format!("`{range}` gave {found} instead of {expected}"))?;
     }
     Ok(())
 }
 
-async fn download_none(subject: &TestedRegistry) -> CheckResult {
-    let name = &subject.sample().await?.name;
+async fn download_none(registry: &TestedRegistry) -> CheckResult {
+    let name = &registry.sample().await?.name;
     let path = format!("api/v1/skills/{name}/download");
-    subject.get(&path).query("version", "^999.0.0").send().await?.error(404, "not_found")?;
-    let wrong = subject.get(&path).query("version", "not a range at all").send().await?;
+    registry.get(&path).query("version", "^999.0.0").send().await?.error(404, "not_found")?;
+    let wrong = registry.get(&path).query("version", "not a range at all").send().await?;
     wrong.is(&[400])?.code().map(drop)
 }
 
-async fn detail(subject: &TestedRegistry) -> CheckResult {
-    let sample = subject.sample().await?;
+async fn detail(registry: &TestedRegistry) -> CheckResult {
+    let sample = registry.sample().await?;
     let path = format!("api/v1/skills/{}", sample.name);
-    let detail = subject.get(&path).send().await?.is(&[200])?.value()?;
+    let detail = registry.get(&path).send().await?.is(&[200])?.value()?;
     ensure(detail["name"] == sample.name, || format!("it is about {}", detail["name"]))?;
     ensure(detail["readme"].is_string(), || "`readme` is not a string".to_owned())?;
     let listed = detail["versions"].as_array().ok_or_else(|| fail("`versions` is not a list"))?;
@@ -457,12 +458,12 @@ async fn detail(subject: &TestedRegistry) -> CheckResult {
     ensure(found == expected, || "its versions differ from its index".to_owned())
 }
 
-async fn version(subject: &TestedRegistry) -> CheckResult {
-    let sample = subject.sample().await?;
+async fn version(registry: &TestedRegistry) -> CheckResult {
+    let sample = registry.sample().await?;
     let line = sample.line()?;
     let number = text_of(line, "version")?;
     let path = format!("api/v1/skills/{}/{number}", sample.name);
-    let version = subject.get(&path).send().await?.is(&[200])?.value()?;
+    let version = registry.get(&path).send().await?.is(&[200])?.value()?;
     ensure(version["name"] == sample.name && version["version"] == number, || {
         format!("it is about {} {}", version["name"], version["version"])
     })?;
@@ -472,7 +473,7 @@ async fn version(subject: &TestedRegistry) -> CheckResult {
         })?;
     }
     ensure(version["manifest"].is_object(), || "`manifest` is not an object".to_owned())?;
-    let (_, tree) = unpacked(&subject.artifact(line).await?.bytes)?;
+    let (_, tree) = unpacked(&registry.artifact(line).await?.bytes)?;
     ensure(version["skill_md"] == own_text(&tree)?, || "`skill_md` differs".to_owned())?;
     let files = version["files"].as_array().ok_or_else(|| fail("`files` is not a list"))?;
     for (path, file) in tree.files() {
@@ -492,15 +493,15 @@ fn own_text(tree: &Tree) -> Result<String, CheckFailure> {
     Ok(String::from_utf8_lossy(&file.bytes).into_owned())
 }
 
-async fn skill_md(subject: &TestedRegistry) -> CheckResult {
-    let sample = subject.sample().await?;
+async fn skill_md(registry: &TestedRegistry) -> CheckResult {
+    let sample = registry.sample().await?;
     let line = sample.line()?;
     let path = format!("{}/{}/SKILL.md", sample.name, text_of(line, "version")?);
-    let answer = subject.get(&path).send().await?.is(&[200])?;
-    let (_, tree) = unpacked(&subject.artifact(line).await?.bytes)?;
+    let answer = registry.get(&path).send().await?.is(&[200])?;
+    let (_, tree) = unpacked(&registry.artifact(line).await?.bytes)?;
     ensure(answer.text() == own_text(&tree)?, || {
         "it differs from the one in the artefact".to_owned()
     })?;
     let missing = format!("{}/999.0.0/SKILL.md", sample.name);
-    subject.get(&missing).send().await?.is(&[404]).map(drop)
+    registry.get(&missing).send().await?.is(&[404]).map(drop)
 }

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn xml_is_xml_whatever_a_server_says() {
+    fn junit_report_escapes_text() {
         let nasty =
             "]]>&<x a='\"'>\u{0}\u{1}\u{1b}[2J\u{7f}\u{85}\r\n\u{fffe}\u{ffff}🦀é".to_owned();
         let long = "&".repeat(100_000);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_for_people_are_harmless() {
+    fn report_lines_have_no_control_characters() {
         let text = line(&outcome(Err(CheckFailure::Failed("\u{1b}[2J".to_owned()))));
         assert!(text.starts_with("✗ errors/json: ") && !text.contains('\u{1b}'), "{text}");
         assert!(line(&outcome(Ok(()))).starts_with("✓ "));

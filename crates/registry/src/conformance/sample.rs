@@ -59,7 +59,7 @@ impl TestedRegistry {
     }
 
     /// A name with the namespace.
-    pub(super) fn full(&self, last: &str) -> String {
+    pub(super) fn full_name(&self, last: &str) -> String {
         match self.namespace() {
             Some(namespace) => format!("{namespace}/{last}"),
             None => last.to_owned(),
@@ -76,7 +76,7 @@ impl TestedRegistry {
         let last = self.name(what);
         let text = text(&last, version, words);
         let zip = zip(&last, &text)?;
-        Ok(TestSkill { full: self.full(&last), last, version: version.to_owned(), text, zip })
+        Ok(TestSkill { full: self.full_name(&last), last, version: version.to_owned(), text, zip })
     }
 
     /// A request that publishes a form with the namespace and further parts.
@@ -99,7 +99,7 @@ impl TestedRegistry {
 
     /// Publishes a skill; fails if it is refused.
     pub(super) async fn put(&self, skill: &TestSkill) -> Result<TestResponse, CheckFailure> {
-        self.publish(&skill.zip, &[]).ours().send().await?.is(&[201])
+        self.publish(&skill.zip, &[]).as_publisher().send().await?.is(&[201])
     }
 
     /// Creates and publishes a skill; fails if it is refused.
@@ -139,11 +139,11 @@ impl TestedRegistry {
     }
 
     async fn own_sample(&self) -> Result<PublishedSample, CheckFailure> {
-        let words = format!("It has the words {RARE_WORD} and {}.", self.rare());
+        let words = format!("It has the words {RARE_WORD} and {}.", self.rare_word());
         for version in ["1.0.0", "1.1.0", "2.0.0-rc.1"] {
             self.put_new("sample", version, &words).await?;
         }
-        let name = self.full(&self.name("sample"));
+        let name = self.full_name(&self.name("sample"));
         let lines = self.index(&name).await?.is(&[200])?.lines()?;
         Ok(PublishedSample::new(name, lines))
     }
@@ -177,7 +177,7 @@ impl TestedRegistry {
     }
 
     /// A word that is unique for this run.
-    pub(super) fn rare(&self) -> String {
+    pub(super) fn rare_word(&self) -> String {
         format!("zyx{}", self.run)
     }
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     CheckFailure, CheckResult, ConformanceCheck, TestedRegistry, check, ensure, fail,
-    publish::found_in_time, sample::text_of,
+    publish::wait_until_found, sample::text_of,
 };
 
 pub(super) fn checks() -> Vec<ConformanceCheck> {
@@ -34,8 +34,8 @@ pub(super) fn checks() -> Vec<ConformanceCheck> {
     ]
 }
 
-async fn found(subject: &TestedRegistry, pairs: &[(&str, &str)]) -> Result<Value, CheckFailure> {
-    let ask = subject.get("api/v1/search");
+async fn found(registry: &TestedRegistry, pairs: &[(&str, &str)]) -> Result<Value, CheckFailure> {
+    let ask = registry.get("api/v1/search");
     let ask = pairs.iter().fold(ask, |ask, (key, value)| ask.query(key, value));
     let found = ask.send().await?.is(&[200])?.value()?;
     ensure(found["items"].is_array(), || "`items` is not a list".to_owned())?;
@@ -47,10 +47,10 @@ fn names(found: &Value) -> Vec<&str> {
     items.filter_map(|item| item["name"].as_str()).collect()
 }
 
-async fn shape(subject: &TestedRegistry) -> CheckResult {
-    let sample = subject.sample().await?;
+async fn shape(registry: &TestedRegistry) -> CheckResult {
+    let sample = registry.sample().await?;
     let last = sample.name.rsplit('/').next().unwrap_or_default();
-    let found = found(subject, &[("q", last)]).await?;
+    let found = found(registry, &[("q", last)]).await?;
     ensure(found["query"] == last, || format!("`query` is {}", found["query"]))?;
     // A registry that stopped counting returns null.
     let total = found.get("total").is_some_and(|total| total.is_u64() || total.is_null());
@@ -63,52 +63,52 @@ async fn shape(subject: &TestedRegistry) -> CheckResult {
     Ok(())
 }
 
-async fn exact(subject: &TestedRegistry) -> CheckResult {
-    let sample = subject.sample().await?;
+async fn exact(registry: &TestedRegistry) -> CheckResult {
+    let sample = registry.sample().await?;
     let last = sample.name.rsplit('/').next().unwrap_or_default();
-    found_in_time(subject, last, &sample.name).await?;
+    wait_until_found(registry, last, &sample.name).await?;
     for query in [last, &*sample.name] {
-        let found = found(subject, &[("q", query)]).await?;
+        let found = found(registry, &[("q", query)]).await?;
         let first = names(&found).first().copied().unwrap_or_default().to_owned();
         ensure(first == sample.name, || format!("`{query}` finds `{first}` first"))?;
     }
     Ok(())
 }
 
-async fn typo(subject: &TestedRegistry) -> CheckResult {
-    let sample = subject.sample().await?;
+async fn typo(registry: &TestedRegistry) -> CheckResult {
+    let sample = registry.sample().await?;
     let last = sample.name.rsplit('/').next().unwrap_or_default();
-    found_in_time(subject, last, &sample.name).await?;
+    wait_until_found(registry, last, &sample.name).await?;
     // Swap two letters.
     let wrong = last.replace("sample", "smaple");
     ensure(wrong != last, || "the name cannot be mistyped".to_owned())?;
-    found_in_time(subject, &wrong, &sample.name).await
+    wait_until_found(registry, &wrong, &sample.name).await
 }
 
-async fn body(subject: &TestedRegistry) -> CheckResult {
-    let sample = subject.sample().await?;
-    found_in_time(subject, &subject.rare(), &sample.name).await
+async fn body(registry: &TestedRegistry) -> CheckResult {
+    let sample = registry.sample().await?;
+    wait_until_found(registry, &registry.rare_word(), &sample.name).await
 }
 
-async fn tag(subject: &TestedRegistry) -> CheckResult {
-    let sample = subject.sample().await?;
-    let rare = subject.rare();
-    found_in_time(subject, &rare, &sample.name).await?;
-    let with = found(subject, &[("q", &rare), ("tag", "conformance")]).await?;
+async fn tag(registry: &TestedRegistry) -> CheckResult {
+    let sample = registry.sample().await?;
+    let rare = registry.rare_word();
+    wait_until_found(registry, &rare, &sample.name).await?;
+    let with = found(registry, &[("q", &rare), ("tag", "conformance")]).await?;
     ensure(names(&with).contains(&&*sample.name), || "it is not found with its tag".to_owned())?;
-    let without = found(subject, &[("q", &rare), ("tag", "another-tag")]).await?;
+    let without = found(registry, &[("q", &rare), ("tag", "another-tag")]).await?;
     ensure(names(&without).is_empty(), || "it is found with a tag that it does not have".to_owned())
 }
 
-async fn nothing(subject: &TestedRegistry) -> CheckResult {
-    let found = found(subject, &[("q", "qqxzjvkwqqxzjvkwqqxzjvkw")]).await?;
+async fn nothing(registry: &TestedRegistry) -> CheckResult {
+    let found = found(registry, &[("q", "qqxzjvkwqqxzjvkwqqxzjvkw")]).await?;
     let count = names(&found).len();
     ensure(count == 0, || format!("it finds {count} skills"))
 }
 
 /// Fails unless the query is answered, or refused with a valid error.
-async fn answered(subject: &TestedRegistry, query: &str) -> CheckResult {
-    let answer = subject.get("api/v1/search").query("q", query).send().await?;
+async fn check_answered(registry: &TestedRegistry, query: &str) -> CheckResult {
+    let answer = registry.get("api/v1/search").query("q", query).send().await?;
     if answer.status == 200 {
         let value = answer.value()?;
         return ensure(value["items"].is_array(), || "`items` is not a list".to_owned());
@@ -117,24 +117,24 @@ async fn answered(subject: &TestedRegistry, query: &str) -> CheckResult {
     if answer.status == 400 { answer.code().map(drop) } else { Ok(()) }
 }
 
-async fn empty(subject: &TestedRegistry) -> CheckResult {
+async fn empty(registry: &TestedRegistry) -> CheckResult {
     for query in ["", " ", "\t\n"] {
-        answered(subject, query).await?;
+        check_answered(registry, query).await?;
     }
-    let none = subject.get("api/v1/search").send().await?;
+    let none = registry.get("api/v1/search").send().await?;
     none.is(&[200, 400])?.value().map(drop)
 }
 
-async fn long(subject: &TestedRegistry) -> CheckResult {
-    answered(subject, &"word ".repeat(400)).await?;
-    answered(subject, &"x".repeat(6000)).await
+async fn long(registry: &TestedRegistry) -> CheckResult {
+    check_answered(registry, &"word ".repeat(400)).await?;
+    check_answered(registry, &"x".repeat(6000)).await
 }
 
-async fn unicode(subject: &TestedRegistry) -> CheckResult {
+async fn unicode(registry: &TestedRegistry) -> CheckResult {
     for query in
         ["über größe", "技能", "أداة", "🦀", "e\u{301}", "\u{202e}abc", "\u{0}", "\u{feff}"]
     {
-        answered(subject, query).await.map_err(|miss| match miss {
+        check_answered(registry, query).await.map_err(|miss| match miss {
             CheckFailure::Failed(why) => fail(format!("{}: {why}", query.escape_unicode())),
             skipped @ CheckFailure::Skipped(_) => skipped,
         })?;
@@ -142,7 +142,7 @@ async fn unicode(subject: &TestedRegistry) -> CheckResult {
     Ok(())
 }
 
-async fn operators(subject: &TestedRegistry) -> CheckResult {
+async fn operators(registry: &TestedRegistry) -> CheckResult {
     for query in [
         "a AND",
         "OR",
@@ -168,7 +168,7 @@ async fn operators(subject: &TestedRegistry) -> CheckResult {
         "NEAR(a b)",
         "^$",
     ] {
-        answered(subject, query).await.map_err(|miss| match miss {
+        check_answered(registry, query).await.map_err(|miss| match miss {
             CheckFailure::Failed(why) => fail(format!("`{query}`: {why}")),
             skipped @ CheckFailure::Skipped(_) => skipped,
         })?;

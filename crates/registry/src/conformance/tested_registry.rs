@@ -66,7 +66,7 @@ pub struct TestedRegistry {
     /// Makes the names of this run unique.
     pub(super) run: String,
     /// All server errors (5xx).
-    faults: Mutex<Vec<String>>,
+    server_errors: Mutex<Vec<String>>,
     /// Whether reading needs an account.
     private: bool,
     /// Whether it is a mirror: only files, without an API.
@@ -76,7 +76,7 @@ pub struct TestedRegistry {
 
 /// A request.
 pub(super) struct TestRequest<'a> {
-    subject: &'a TestedRegistry,
+    registry: &'a TestedRegistry,
     method: Method,
     url: String,
     headers: HeaderMap,
@@ -107,25 +107,25 @@ impl TestedRegistry {
         let letters = Uuid::new_v4().simple().to_string();
         // A name must start with a letter.
         let run = format!("x{}", &letters[..7]);
-        let mut subject = Self {
+        let mut registry = Self {
             base: url.clone(),
             http,
             fresh,
             settings,
             run,
-            faults: Mutex::default(),
+            server_errors: Mutex::default(),
             private: false,
             files: false,
             sample: OnceCell::new(),
         };
-        let mut config = subject.get(CONFIG_PATH).send().await.map_err(why)?;
+        let mut config = registry.get(CONFIG_PATH).send().await.map_err(why)?;
         if config.status == 404 && !url.ends_with("/registry") {
-            subject.base = format!("{url}/registry");
-            config = subject.get(CONFIG_PATH).send().await.map_err(why)?;
+            registry.base = format!("{url}/registry");
+            config = registry.get(CONFIG_PATH).send().await.map_err(why)?;
         }
-        subject.private = config.status == 401;
-        subject.files = subject.has_files_alone(&config).await.map_err(why)?;
-        Ok(subject)
+        registry.private = config.status == 401;
+        registry.files = registry.has_files_alone(&config).await.map_err(why)?;
+        Ok(registry)
     }
 
     /// Whether the configuration has no address of an API, and there is no API.
@@ -138,7 +138,7 @@ impl TestedRegistry {
     }
 
     /// The error if a private registry refuses all requests.
-    pub async fn shut(&self) -> Option<&'static str> {
+    pub async fn unavailable_reason(&self) -> Option<&'static str> {
         if !self.private {
             return None;
         }
@@ -178,7 +178,7 @@ impl TestedRegistry {
     }
 
     /// Why a check cannot run.
-    pub(super) fn lacks(&self, needs: CheckRequirement) -> Option<&'static str> {
+    pub(super) fn missing_requirement(&self, needs: CheckRequirement) -> Option<&'static str> {
         match needs {
             CheckRequirement::Nothing => None,
             _ if self.settings.read_only => Some("--read-only: nothing is published"),
@@ -191,12 +191,12 @@ impl TestedRegistry {
     }
 
     /// All server errors (5xx).
-    pub(super) fn faults(&self) -> Vec<String> {
-        self.faults.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(super) fn server_errors(&self) -> Vec<String> {
+        self.server_errors.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(super) fn ask(&self, method: Method, url: String) -> TestRequest<'_> {
-        TestRequest { subject: self, method, url, headers: HeaderMap::new(), body: Vec::new() }
+        TestRequest { registry: self, method, url, headers: HeaderMap::new(), body: Vec::new() }
     }
 
     /// A request to a path below the address of the registry.
@@ -209,7 +209,7 @@ impl TestedRegistry {
     pub(super) fn look(&self, method: Method, url: String) -> TestRequest<'_> {
         let own = self.private && url.starts_with(&self.at_server(""));
         let ask = self.ask(method, url);
-        if own { ask.ours() } else { ask }
+        if own { ask.as_publisher() } else { ask }
     }
 
     pub(super) fn post(&self, path: &str) -> TestRequest<'_> {
@@ -248,14 +248,14 @@ impl TestRequest<'_> {
     }
 
     /// Uses the token that may publish.
-    pub(super) fn ours(self) -> Self {
-        let token = self.subject.settings.token.clone().unwrap_or_default();
+    pub(super) fn as_publisher(self) -> Self {
+        let token = self.registry.settings.token.clone().unwrap_or_default();
         self.bearer(&token)
     }
 
     /// Uses the token of the other account.
-    pub(super) fn theirs(self) -> Self {
-        let token = self.subject.settings.other.clone().unwrap_or_default();
+    pub(super) fn as_other_account(self) -> Self {
+        let token = self.registry.settings.other.clone().unwrap_or_default();
         self.bearer(&token)
     }
 
@@ -277,9 +277,9 @@ impl TestRequest<'_> {
             tries += 1;
             if answer.status != 429 || tries == MAX_TRIES {
                 if answer.status >= 500 {
-                    let mut faults =
-                        self.subject.faults.lock().unwrap_or_else(PoisonError::into_inner);
-                    faults.push(format!("{asked}: {}", answer.status));
+                    let mut server_errors =
+                        self.registry.server_errors.lock().unwrap_or_else(PoisonError::into_inner);
+                    server_errors.push(format!("{asked}: {}", answer.status));
                 }
                 return Ok(answer);
             }
@@ -293,7 +293,7 @@ impl TestRequest<'_> {
         let wrong =
             |error: reqwest::Error| fail(format!("{asked}: no response: {}", error.without_url()));
         let safe = self.method.is_safe();
-        let http = if safe { &self.subject.http } else { &self.subject.fresh };
+        let http = if safe { &self.registry.http } else { &self.registry.fresh };
         let request = http
             .request(self.method.clone(), &self.url)
             .headers(self.headers.clone())

@@ -50,7 +50,7 @@ impl ZipEntry {
     }
 
     /// The fields that both headers have.
-    fn described(&self, name: &[u8]) -> Vec<u8> {
+    fn central_header(&self, name: &[u8]) -> Vec<u8> {
         let mut fields = Vec::from([20, 0]);
         for number in [self.flags, self.method, 0, 0x21] {
             fields.extend(number.to_le_bytes());
@@ -70,7 +70,7 @@ fn zip(entries: &[ZipEntry]) -> Vec<u8> {
         places.push(bytes.len() as u32);
         let name = entry.local.as_ref().unwrap_or(&entry.name);
         bytes.extend(b"PK\x03\x04");
-        bytes.extend(entry.described(name));
+        bytes.extend(entry.central_header(name));
         bytes.extend(name);
         bytes.extend(&entry.packed);
     }
@@ -82,7 +82,7 @@ fn finish(mut bytes: Vec<u8>, entries: &[ZipEntry], places: &[u32], comment: &[u
     let start = bytes.len();
     for (entry, place) in entries.iter().zip(places) {
         bytes.extend(b"PK\x01\x02\x14\x03");
-        bytes.extend(entry.described(&entry.name));
+        bytes.extend(entry.central_header(&entry.name));
         bytes.extend([0; 6]);
         bytes.extend((entry.mode << 16).to_le_bytes());
         bytes.extend(place.to_le_bytes());
@@ -99,30 +99,30 @@ fn finish(mut bytes: Vec<u8>, entries: &[ZipEntry], places: &[u32], comment: &[u
     bytes
 }
 
-fn good(name: &str) -> ZipEntry {
+fn valid_entry(name: &str) -> ZipEntry {
     let text = text(name, "1.0.0", "Hostile.");
     ZipEntry::new(format!("{name}/SKILL.md"), text.as_bytes())
 }
 
 /// A valid SKILL.md and further entries.
-fn beside(name: &str, more: impl IntoIterator<Item = ZipEntry>) -> Vec<u8> {
-    let entries: Vec<ZipEntry> = std::iter::once(good(name)).chain(more).collect();
+fn zip_with_entries(name: &str, more: impl IntoIterator<Item = ZipEntry>) -> Vec<u8> {
+    let entries: Vec<ZipEntry> = std::iter::once(valid_entry(name)).chain(more).collect();
     zip(&entries)
 }
 
-fn beside_path(name: &str, path: impl Into<Vec<u8>>) -> Vec<u8> {
-    beside(name, [ZipEntry::new(path, b"evil")])
+fn zip_with_path(name: &str, path: impl Into<Vec<u8>>) -> Vec<u8> {
+    zip_with_entries(name, [ZipEntry::new(path, b"evil")])
 }
 
 /// An archive with a changed SKILL.md.
-fn with_text(name: &str, change: impl FnOnce(String) -> Vec<u8>) -> Vec<u8> {
+fn zip_with_text(name: &str, change: impl FnOnce(String) -> Vec<u8>) -> Vec<u8> {
     let bytes = change(text(name, "1.0.0", "Hostile."));
     zip(&[ZipEntry::new(format!("{name}/SKILL.md"), &bytes)])
 }
 
 /// An archive with a further line in its frontmatter.
-fn with_yaml(name: &str, line: &str) -> Vec<u8> {
-    with_text(name, |text| text.replacen("license: MIT", line, 1).into_bytes())
+fn zip_with_yaml(name: &str, line: &str) -> Vec<u8> {
+    zip_with_text(name, |text| text.replacen("license: MIT", line, 1).into_bytes())
 }
 
 /// A malicious archive: its id, what its check proves, and a function that creates it for a skill name.
@@ -130,50 +130,55 @@ pub(super) type HostileArchive = (&'static str, &'static str, fn(&str) -> Vec<u8
 
 pub(super) const HOSTILE_ARCHIVES: &[HostileArchive] = &[
     ("zip-traversal", "An archive with path traversal is refused.", |name| {
-        beside_path(name, format!("{name}/../../evil.sh"))
+        zip_with_path(name, format!("{name}/../../evil.sh"))
     }),
     ("zip-absolute", "An archive with an absolute path is refused.", |name| {
-        beside_path(name, "/etc/cron.d/evil")
+        zip_with_path(name, "/etc/cron.d/evil")
     }),
     ("zip-backslash", "An archive with backslashes in a path is refused.", |name| {
-        beside_path(name, format!("{name}\\..\\..\\evil.bat"))
+        zip_with_path(name, format!("{name}\\..\\..\\evil.bat"))
     }),
     ("zip-drive", "An archive with a drive letter is refused.", |name| {
-        beside_path(name, format!("{name}/C:evil"))
+        zip_with_path(name, format!("{name}/C:evil"))
     }),
     ("zip-symlink", "An archive with a symlink is refused.", |name| {
         let link = ZipEntry::new(format!("{name}/link"), b"/etc");
-        beside(name, [ZipEntry { mode: 0o120_777, ..link }])
+        zip_with_entries(name, [ZipEntry { mode: 0o120_777, ..link }])
     }),
     ("zip-device", "An archive with a device is refused.", |name| {
         let device = ZipEntry::new(format!("{name}/disk"), b"");
-        beside(name, [ZipEntry { mode: 0o060_644, ..device }])
+        zip_with_entries(name, [ZipEntry { mode: 0o060_644, ..device }])
     }),
     ("zip-duplicate", "An archive with the same file twice is refused.", |name| {
-        beside(name, [good(name)])
+        zip_with_entries(name, [valid_entry(name)])
     }),
     ("zip-case", "An archive with two names that differ only in case is refused.", |name| {
         let files =
             ["notes.md", "NOTES.md"].map(|file| ZipEntry::new(format!("{name}/{file}"), b"x"));
-        beside(name, files)
+        zip_with_entries(name, files)
     }),
     ("zip-unicode", "An archive with two Unicode forms of one name is refused.", |name| {
         let files = ["\u{e9}.md", "e\u{301}.md"];
-        beside(name, files.map(|file| ZipEntry::new(format!("{name}/{file}"), b"x")))
+        zip_with_entries(name, files.map(|file| ZipEntry::new(format!("{name}/{file}"), b"x")))
     }),
     ("zip-confused", "An archive whose headers disagree about a name is refused.", |name| {
         let other = Some(format!("{name}/OTHER.md").into_bytes());
-        beside(name, [ZipEntry { local: other, ..ZipEntry::new(format!("{name}/notes.md"), b"x") }])
+        zip_with_entries(
+            name,
+            [ZipEntry { local: other, ..ZipEntry::new(format!("{name}/notes.md"), b"x") }],
+        )
     }),
-    ("zip-twice", "Two concatenated archives are refused.", |name| beside(name, []).repeat(2)),
+    ("zip-twice", "Two concatenated archives are refused.", |name| {
+        zip_with_entries(name, []).repeat(2)
+    }),
     ("zip-prefix", "An archive with leading bytes is refused.", |name| {
-        [b"\x7fELF and so on".as_slice(), &beside(name, [])].concat()
+        [b"\x7fELF and so on".as_slice(), &zip_with_entries(name, [])].concat()
     }),
     ("zip-suffix", "An archive with trailing bytes is refused.", |name| {
-        [beside(name, []).as_slice(), b"and so on"].concat()
+        [zip_with_entries(name, []).as_slice(), b"and so on"].concat()
     }),
     ("zip-comment", "An archive with a comment is refused.", |name| {
-        let entry = good(name);
+        let entry = valid_entry(name);
         let mut bytes = zip(std::slice::from_ref(&entry));
         let length = bytes.len() - 22 - 46 - entry.name.len();
         bytes.truncate(length);
@@ -181,23 +186,24 @@ pub(super) const HOSTILE_ARCHIVES: &[HostileArchive] = &[
     }),
     ("zip-encrypted", "An encrypted archive is refused.", |name| {
         let secret = ZipEntry::new(format!("{name}/secret"), b"secret");
-        beside(name, [ZipEntry { flags: 1 | 1 << 11, ..secret }])
+        zip_with_entries(name, [ZipEntry { flags: 1 | 1 << 11, ..secret }])
     }),
     ("zip-truncated", "A truncated archive is refused.", |name| {
-        let whole = beside(name, [ZipEntry::new(format!("{name}/notes.md"), &[b'x'; 1000])]);
+        let whole =
+            zip_with_entries(name, [ZipEntry::new(format!("{name}/notes.md"), &[b'x'; 1000])]);
         whole[..whole.len() * 6 / 10].to_vec()
     }),
     ("zip-checksum", "An archive with a wrong checksum is refused.", |name| {
         let file = ZipEntry::new(format!("{name}/notes.md"), b"notes");
-        beside(name, [ZipEntry { crc: 7, ..file }])
+        zip_with_entries(name, [ZipEntry { crc: 7, ..file }])
     }),
     ("zip-bomb", "A zip bomb is refused.", |name| {
         let zeros = vec![0; 64 << 20];
-        beside(name, [ZipEntry::deflated(format!("{name}/zeros"), &zeros)])
+        zip_with_entries(name, [ZipEntry::deflated(format!("{name}/zeros"), &zeros)])
     }),
     ("zip-bomb-lie", "A zip bomb with a wrong size is refused.", |name| {
         let zeros = vec![0; 32 << 20];
-        beside(
+        zip_with_entries(
             name,
             [ZipEntry { size: 100, ..ZipEntry::deflated(format!("{name}/zeros"), &zeros) }],
         )
@@ -205,7 +211,7 @@ pub(super) const HOSTILE_ARCHIVES: &[HostileArchive] = &[
     ("zip-overlap", "An archive with overlapping entries is refused.", |name| {
         let shared = ZipEntry::new(format!("{name}/a"), &[b'x'; 10_000]);
         let mut bytes = Vec::from(b"PK\x03\x04");
-        bytes.extend(shared.described(&shared.name));
+        bytes.extend(shared.central_header(&shared.name));
         bytes.extend(&shared.name);
         bytes.extend(&shared.packed);
         let entry = |at: usize| ZipEntry { name: format!("{name}/{at}").into(), ..shared.clone() };
@@ -213,38 +219,38 @@ pub(super) const HOSTILE_ARCHIVES: &[HostileArchive] = &[
         finish(bytes, &entries, &[0; 1000], b"")
     }),
     ("zip-many", "An archive with thousands of files is refused.", |name| {
-        beside(name, (0..6000).map(|at| ZipEntry::new(format!("{name}/{at}"), b"")))
+        zip_with_entries(name, (0..6000).map(|at| ZipEntry::new(format!("{name}/{at}"), b"")))
     }),
     ("zip-no-skill", "An archive without SKILL.md is refused.", |name| {
         zip(&[ZipEntry::new(format!("{name}/README.md"), b"Hi.")])
     }),
     ("zip-two-roots", "An archive with a file outside of its folder is refused.", |name| {
-        beside_path(name, "elsewhere/notes.md")
+        zip_with_path(name, "elsewhere/notes.md")
     }),
     ("zip-git-hooks", "An archive with Git hooks is refused.", |name| {
-        beside_path(name, format!("{name}/.git/hooks/post-checkout"))
+        zip_with_path(name, format!("{name}/.git/hooks/post-checkout"))
     }),
     ("zip-reserved-name", "An archive with a name that Windows reserves is refused.", |name| {
-        beside_path(name, format!("{name}/CON"))
+        zip_with_path(name, format!("{name}/CON"))
     }),
     ("zip-control-name", "An archive with a line break in a name is refused.", |name| {
-        beside_path(name, format!("{name}/a\nb.md"))
+        zip_with_path(name, format!("{name}/a\nb.md"))
     }),
     ("zip-bidi-name", "An archive with a bidi override in a name is refused.", |name| {
-        beside_path(name, format!("{name}/a\u{202e}dm.exe"))
+        zip_with_path(name, format!("{name}/a\u{202e}dm.exe"))
     }),
     ("zip-bytes-name", "An archive with a name that is not UTF-8 is refused.", |name| {
-        beside_path(name, [name.as_bytes(), b"/\xff\xfe.md"].concat())
+        zip_with_path(name, [name.as_bytes(), b"/\xff\xfe.md"].concat())
     }),
     ("zip-long-name", "An archive with a very long name is refused.", |name| {
-        beside_path(name, format!("{name}/{}", "x".repeat(400)))
+        zip_with_path(name, format!("{name}/{}", "x".repeat(400)))
     }),
     ("zip-deep", "An archive with deeply nested folders is refused.", |name| {
-        beside_path(name, format!("{name}/{}x.md", "d/".repeat(60)))
+        zip_with_path(name, format!("{name}/{}x.md", "d/".repeat(60)))
     }),
     ("zip-file-as-folder", "An archive with a file that is also a folder is refused.", |name| {
         let paths = ["x", "x/y"].map(|path| ZipEntry::new(format!("{name}/{path}"), b"x"));
-        beside(name, paths)
+        zip_with_entries(name, paths)
     }),
     ("yaml-alias", "Frontmatter with exponential aliases is refused.", |name| {
         let mut laughs = "a0: &a0 [x,x,x,x,x,x,x,x,x]".to_owned();
@@ -252,39 +258,41 @@ pub(super) const HOSTILE_ARCHIVES: &[HostileArchive] = &[
             let again = vec![format!("*a{}", at - 1); 9].join(",");
             let _ = write!(laughs, "\na{at}: &a{at} [{again}]");
         }
-        with_yaml(name, &laughs)
+        zip_with_yaml(name, &laughs)
     }),
     ("yaml-duplicate", "Frontmatter with a duplicate field is refused.", |name| {
-        with_yaml(name, "license: MIT\nlicense: Apache-2.0")
+        zip_with_yaml(name, "license: MIT\nlicense: Apache-2.0")
     }),
     ("yaml-merge", "Frontmatter with a merge key is refused.", |name| {
-        with_yaml(name, "base: &base\n  license: MIT\n<<: *base")
+        zip_with_yaml(name, "base: &base\n  license: MIT\n<<: *base")
     }),
     ("yaml-tag", "Frontmatter with a language-specific tag is refused.", |name| {
-        with_yaml(name, "license: !!python/object/apply:os.system [\"id\"]")
+        zip_with_yaml(name, "license: !!python/object/apply:os.system [\"id\"]")
     }),
     ("yaml-deep", "Frontmatter with deep nesting is refused.", |name| {
-        with_yaml(name, &format!("deep: {}{}", "[".repeat(10_000), "]".repeat(10_000)))
+        zip_with_yaml(name, &format!("deep: {}{}", "[".repeat(10_000), "]".repeat(10_000)))
     }),
     ("yaml-huge", "Huge frontmatter is refused.", |name| {
-        with_yaml(name, &format!("huge: {}", "x".repeat(700_000)))
+        zip_with_yaml(name, &format!("huge: {}", "x".repeat(700_000)))
     }),
     ("yaml-number", "A version that is a number is refused.", |name| {
-        with_text(name, |text| text.replace("\"1.0.0\"", "1.10").into_bytes())
+        zip_with_text(name, |text| text.replace("\"1.0.0\"", "1.10").into_bytes())
     }),
     ("yaml-unclosed", "Frontmatter without an end is refused.", |name| {
-        with_text(name, |text| text.replace("\n---\n\n", "\n").into_bytes())
+        zip_with_text(name, |text| text.replace("\n---\n\n", "\n").into_bytes())
     }),
     ("text-bytes", "A SKILL.md that is not UTF-8 is refused.", |name| {
-        with_text(name, |text| [text.as_bytes(), b"\xff\xfe\xc3\x28"].concat())
+        zip_with_text(name, |text| [text.as_bytes(), b"\xff\xfe\xc3\x28"].concat())
     }),
     ("text-wide", "A SKILL.md in UTF-16 is refused.", |name| {
-        with_text(name, |text| {
+        zip_with_text(name, |text| {
             std::iter::once(0xfeff).chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect()
         })
     }),
     ("text-control", "A description with terminal escape codes is refused.", |name| {
-        with_text(name, |text| text.replace("Made to", "\u{1b}[2J\u{1b}[1mMade to").into_bytes())
+        zip_with_text(name, |text| {
+            text.replace("Made to", "\u{1b}[2J\u{1b}[1mMade to").into_bytes()
+        })
     }),
 ];
 
@@ -296,10 +304,10 @@ mod tests {
 
     /// This program must refuse everything that a registry must refuse.
     #[test]
-    fn each_is_refused_by_this_program() {
+    fn every_hostile_archive_is_rejected() {
         let name = "demo";
         let read = |bytes: &[u8]| Submission::read(bytes, &PublishOptions::default());
-        assert!(read(&beside(name, [])).is_ok(), "a valid archive is not refused");
+        assert!(read(&zip_with_entries(name, [])).is_ok(), "a valid archive is not refused");
         for (id, _, make) in HOSTILE_ARCHIVES {
             assert!(read(&make(name)).is_err(), "{id}");
         }

@@ -7,7 +7,7 @@ use std::{
 
 use savoir_package::registry::{
     Name,
-    wire::{GoneLine, IndexLine},
+    wire::{IndexLine, TakenDownLine},
 };
 use savoir_skill::folder::is_skill_file;
 
@@ -46,7 +46,7 @@ pub(super) struct MirroredPackage {
     /// Each with its line number.
     pub(super) versions: Vec<(usize, IndexLine)>,
     /// Versions that were taken down; their numbers cannot be used again.
-    pub(super) gone: Vec<GoneLine>,
+    pub(super) gone: Vec<TakenDownLine>,
 }
 
 pub(super) fn find_skills(folder: &Path) -> FoundSkills {
@@ -146,7 +146,7 @@ fn package(root: &Path, index: &Path, path: PathBuf, found: &mut FoundSkills) {
             let refusal = ImportRefusal::new(&path, "invalid_index", reason);
             found.refused.push(ImportRefusal { line: Some(at + 1), ..refusal });
         };
-        if let Some(line) = GoneLine::read(text) {
+        if let Some(line) = TakenDownLine::read(text) {
             match misplaced(&line.name, index, &path) {
                 Some(why) => refuse(why),
                 None => gone.push(line),

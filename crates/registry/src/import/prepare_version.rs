@@ -67,13 +67,13 @@ fn folder(path: &Path, plan: &ImportPlan) -> Result<PreparedVersion, ImportRefus
     // `.` has no name.
     let named = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let called = named.file_name().map(|name| name.to_string_lossy().into_owned());
-    packed(path, tree, called.as_deref(), plan)
+    prepare_tree(path, tree, called.as_deref(), plan)
 }
 
 fn zip(path: &Path, plan: &ImportPlan) -> Result<PreparedVersion, ImportRefusal> {
     let unpacked = archive::unpack(&bytes(path)?).and_then(archive::one_skill);
     let (called, tree) = unpacked.map_err(|error| ImportRefusal::new(path, error.code(), error))?;
-    packed(path, tree, called.as_deref(), plan)
+    prepare_tree(path, tree, called.as_deref(), plan)
 }
 
 /// Reads a text as `savoir publish` does: its name is its first heading or its file name.
@@ -83,11 +83,11 @@ fn text(path: &Path, plan: &ImportPlan) -> Result<PreparedVersion, ImportRefusal
     let added = tree.add("SKILL.md".to_owned(), file);
     added.map_err(|error| ImportRefusal::new(path, error.code(), error))?;
     let called = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    packed(path, tree, called.as_deref(), plan)
+    prepare_tree(path, tree, called.as_deref(), plan)
 }
 
 /// Packs files as `savoir publish` does.
-fn packed(
+fn prepare_tree(
     path: &Path,
     tree: Tree,
     called: Option<&str>,
@@ -101,7 +101,7 @@ fn packed(
     let refuse = |rejection: Rejection| rejected(path, &rejection);
     let submission = Submission::of_tree(tree, called, &asked).map_err(refuse)?;
     // Outside of `anon`, a skill without frontmatter is probably a mistake.
-    if submission.version.is_none() && !plan.is_for_texts() {
+    if submission.version.is_none() && !plan.publishes_texts() {
         return Err(refuse(Rejection::Prose));
     }
     let (_, artefact) = submission.pack().map_err(refuse)?;
@@ -186,7 +186,7 @@ impl PreparedVersion {
     }
 
     /// Its version; 0.0.0 for a text that has none yet.
-    pub(super) fn number(&self) -> Version {
+    pub(super) fn assigned_version(&self) -> Version {
         self.version.clone().unwrap_or_else(|| Version::new(0, 0, 0))
     }
 
@@ -198,7 +198,7 @@ impl PreparedVersion {
 
     /// Scans the version. A blocked version is imported only from a mirror, because its users may have it
     /// already.
-    pub(super) fn scanned(mut self) -> Result<Self, ImportRefusal> {
+    pub(super) fn with_scan(mut self) -> Result<Self, ImportRefusal> {
         let report = self.submission.tree.scan();
         if report.verdict == Verdict::Block && self.line.is_none() {
             let worst = report.findings.iter().find(|finding| finding.blocks());

@@ -53,7 +53,7 @@ pub(super) struct Publisher<'a> {
 }
 
 /// Removes build metadata: versions that differ only in it are the same.
-fn plain(version: &Version) -> Version {
+fn without_build_metadata(version: &Version) -> Version {
     Version { build: BuildMetadata::EMPTY, ..version.clone() }
 }
 
@@ -62,19 +62,22 @@ impl<'a> Publisher<'a> {
         Self { registry, plan, known: HashMap::new(), gone: BTreeMap::new() }
     }
 
-    async fn known(&mut self, package: &PackageName) -> Result<&mut ExistingPackage, StoreError> {
+    async fn existing_package(
+        &mut self,
+        package: &PackageName,
+    ) -> Result<&mut ExistingPackage, StoreError> {
         if !self.known.contains_key(package) {
             let mut known = ExistingPackage::default();
             if let Some(found) = self.registry.package(package).await? {
                 known.is_old = true;
                 for version in found.versions {
                     let there = ExistingVersion { sha256: version.sha256, yanked: version.yanked };
-                    known.versions.insert(plain(&version.version), there);
+                    known.versions.insert(without_build_metadata(&version.version), there);
                 }
                 for number in self.registry.numbers(package).await? {
                     known.last = known.last.max(number.patch);
                     let withdrawn = || ExistingVersion { sha256: String::new(), yanked: true };
-                    known.versions.entry(plain(&number)).or_insert_with(withdrawn);
+                    known.versions.entry(without_build_metadata(&number)).or_insert_with(withdrawn);
                 }
             }
             self.known.insert(package.clone(), known);
@@ -83,7 +86,7 @@ impl<'a> Publisher<'a> {
     }
 
     /// Starts a batch: leaves out versions that exist, as far as that is known without reading them.
-    pub(super) async fn without_known(
+    pub(super) async fn skip_existing(
         &mut self,
         jobs: Vec<ImportJob>,
         done: &mut ImportSummary,
@@ -97,7 +100,7 @@ impl<'a> Publisher<'a> {
                 continue;
             };
             self.take_down(&mirrored, done).await?;
-            self.strip(&mut mirrored, done).await?;
+            self.skip_existing_versions(&mut mirrored, done).await?;
             left.push(ImportJob::Package(mirrored));
         }
         Ok(left)
@@ -114,8 +117,8 @@ impl<'a> Publisher<'a> {
             let Ok(package) = line.name.to_string().parse::<PackageName>() else { continue };
             let why = line.withdrawn_reason.as_deref().unwrap_or_default();
             let why = &why[..why.floor_char_boundary(MAX_REASON_BYTES - TAKEN_DOWN_REASON.len())];
-            let known = self.known(&package).await?;
-            match known.versions.get_mut(&plain(&line.version)) {
+            let known = self.existing_package(&package).await?;
+            match known.versions.get_mut(&without_build_metadata(&line.version)) {
                 Some(there) if there.yanked => {}
                 Some(there) => {
                     there.yanked = true;
@@ -124,7 +127,7 @@ impl<'a> Publisher<'a> {
                 }
                 None => {
                     let there = ExistingVersion { sha256: String::new(), yanked: true };
-                    known.versions.insert(plain(&line.version), there);
+                    known.versions.insert(without_build_metadata(&line.version), there);
                     let why = Some(why.to_owned()).filter(|why| !why.is_empty());
                     self.gone.entry(package).or_default().push((line.version.clone(), why));
                     done.taken_down += u64::from(self.plan.mode == ImportMode::DryRun);
@@ -150,7 +153,7 @@ impl<'a> Publisher<'a> {
         Ok(())
     }
 
-    async fn strip(
+    async fn skip_existing_versions(
         &mut self,
         mirrored: &mut MirroredPackage,
         done: &mut ImportSummary,
@@ -158,17 +161,19 @@ impl<'a> Publisher<'a> {
         let Some((_, first)) = mirrored.versions.first() else { return Ok(()) };
         // An invalid name is reported when the version is read.
         let Ok(package) = first.name.to_string().parse::<PackageName>() else { return Ok(()) };
-        let known = self.known(&package).await?;
+        let known = self.existing_package(&package).await?;
         let mut yanked = Vec::new();
-        mirrored.versions.retain(|(_, line)| match known.versions.get(&plain(&line.version)) {
-            Some(there) if there.sha256 == line.sha256 => {
-                if line.yanked && !there.yanked {
-                    yanked.push((line.version.clone(), line.yanked_reason.clone()));
+        mirrored.versions.retain(|(_, line)| {
+            match known.versions.get(&without_build_metadata(&line.version)) {
+                Some(there) if there.sha256 == line.sha256 => {
+                    if line.yanked && !there.yanked {
+                        yanked.push((line.version.clone(), line.yanked_reason.clone()));
+                    }
+                    done.skipped += 1;
+                    false
                 }
-                done.skipped += 1;
-                false
+                _ => true,
             }
-            _ => true,
         });
         for (version, why) in yanked {
             self.yank(&package, &version, why.as_deref(), mirrored, done).await?;
@@ -182,9 +187,9 @@ impl<'a> Publisher<'a> {
         mut ready: PreparedVersion,
         done: &mut ImportSummary,
     ) -> Result<Option<PreparedVersion>, StoreError> {
-        let known = self.known(&ready.package).await?;
+        let known = self.existing_package(&ready.package).await?;
         let version = match &ready.version {
-            Some(version) => plain(version),
+            Some(version) => without_build_metadata(version),
             // The registry assigns versions to texts; the same text does not get a second one.
             None if known.versions.values().any(|there| there.sha256 == ready.sha256) => {
                 done.skipped += 1;
@@ -223,15 +228,15 @@ impl<'a> Publisher<'a> {
     ) -> Result<(), StoreError> {
         let mut new: BTreeMap<PackageName, Vec<PreparedVersion>> = BTreeMap::new();
         for one in ready {
-            if self.known(&one.package).await?.is_old {
+            if self.existing_package(&one.package).await?.is_old {
                 self.add(one, done).await?;
             } else {
                 new.entry(one.package.clone()).or_default().push(one);
             }
         }
         for (package, gone) in std::mem::take(&mut self.gone) {
-            if self.known(&package).await?.is_old {
-                self.reserve(&package, gone, done).await?;
+            if self.existing_package(&package).await?.is_old {
+                self.reserve_versions(&package, gone, done).await?;
             } else {
                 new.entry(package.clone()).or_default();
                 self.gone.insert(package, gone);
@@ -240,7 +245,7 @@ impl<'a> Publisher<'a> {
         if new.is_empty() {
             return Ok(());
         }
-        match self.together(&new).await {
+        match self.add_in_one_transaction(&new).await {
             Ok(added) => self.count(added, &new, done),
             Err(RegistryError::Store(error)) => return Err(error),
             // One of them failed, so try each of them alone.
@@ -248,7 +253,7 @@ impl<'a> Publisher<'a> {
                 for (package, versions) in new {
                     let path = versions.first().map(|one| one.path.clone()).unwrap_or_default();
                     let one = BTreeMap::from([(package, versions)]);
-                    match self.together(&one).await {
+                    match self.add_in_one_transaction(&one).await {
                         Ok(added) => self.count(added, &one, done),
                         Err(error) => progress(Err(error), &path, done)?,
                     }
@@ -272,7 +277,7 @@ impl<'a> Publisher<'a> {
     }
 
     /// Reserves versions of an existing package.
-    async fn reserve(
+    async fn reserve_versions(
         &self,
         package: &PackageName,
         gone: Vec<(Version, Option<String>)>,
@@ -281,7 +286,7 @@ impl<'a> Publisher<'a> {
         let actor = Actor::operator();
         for (version, why) in gone {
             let why = why.as_deref();
-            match self.registry.withdraw_unseen(&actor, package, &version, why).await {
+            match self.registry.reserve_withdrawn(&actor, package, &version, why).await {
                 Ok(added) => done.taken_down += u64::from(added),
                 Err(error) => progress(Err(error), package.to_string().as_ref(), done)?,
             }
@@ -290,7 +295,7 @@ impl<'a> Publisher<'a> {
     }
 
     /// Adds new packages in one transaction.
-    async fn together(
+    async fn add_in_one_transaction(
         &self,
         packages: &BTreeMap<PackageName, Vec<PreparedVersion>>,
     ) -> Result<u64, RegistryError> {
@@ -300,7 +305,7 @@ impl<'a> Publisher<'a> {
         }
         let mut import = self.registry.import(&Actor::operator()).await?;
         let filled = async {
-            for record in self.holdings(packages.keys()).into_iter().chain(records) {
+            for record in self.owner_records(packages.keys()).into_iter().chain(records) {
                 import.push(record).await?;
             }
             for ready in packages.values().flatten() {
@@ -320,21 +325,21 @@ impl<'a> Publisher<'a> {
     }
 
     /// The namespaces and the owners of packages.
-    fn holdings<'b>(&self, packages: impl Iterator<Item = &'b PackageName>) -> Vec<Record> {
+    fn owner_records<'b>(&self, packages: impl Iterator<Item = &'b PackageName>) -> Vec<Record> {
         let now = Timestamp::now().micros();
         let (mut namespaces, mut holdings) = (BTreeSet::new(), BTreeSet::new());
         for package in packages {
             if !package.namespace().is_shared() {
                 namespaces.insert(package.namespace().to_string());
             }
-            holdings.insert(package.holding().to_string());
+            holdings.insert(package.owner_scope().to_string());
         }
         let namespace =
             |name| Record::Namespace { name, created_by: self.plan.owner, created_at: now };
         let owner = self.plan.owner;
-        let member = |holding| {
+        let member = |owner_scope| {
             let member = MemberRecord {
-                holding,
+                owner_scope,
                 user_id: owner?,
                 role: "owner".to_owned(),
                 added_by: None,
@@ -351,11 +356,11 @@ impl<'a> Publisher<'a> {
         package: &PackageName,
         versions: &[PreparedVersion],
     ) -> Result<Record, RegistryError> {
-        let keys = self.registry.keys(&package.holding()).await?;
+        let keys = self.registry.keys(&package.owner_scope()).await?;
         let is_active = |id: &str| keys.iter().any(|key| key.key_id == id && key.revoked.is_none());
         let now = Timestamp::now().micros();
         let mut versions: Vec<&PreparedVersion> = versions.iter().collect();
-        versions.sort_by(|a, b| a.number().cmp_precedence(&b.number()));
+        versions.sort_by(|a, b| a.assigned_version().cmp_precedence(&b.assigned_version()));
         let record = |ready: &PreparedVersion| version(ready, self.plan, now, is_active);
         let mut versions: Vec<VersionRecord> = versions.into_iter().map(record).collect();
         let gone = self.gone.get(package).into_iter().flatten();
@@ -392,7 +397,8 @@ impl<'a> Publisher<'a> {
     }
 
     async fn add_one(&self, ready: &PreparedVersion) -> Result<(), RegistryError> {
-        let (actor, package, version) = (Actor::operator(), &ready.package, &ready.number());
+        let (actor, package, version) =
+            (Actor::operator(), &ready.package, &ready.assigned_version());
         let signature = |(key_id, record): (&String, &String)| NewSignature {
             signer: Signer::Publisher,
             key_id: key_id.clone(),
@@ -435,7 +441,7 @@ fn version(
     let line = ready.line.as_ref();
     let published_at = line.and_then(published).unwrap_or(now);
     let signature = |(key_id, record): (&String, &String)| SignatureRecord {
-        holding: ready.package.holding().to_string(),
+        owner_scope: ready.package.owner_scope().to_string(),
         key_id: key_id.clone(),
         state: if is_active(key_id) { "active" } else { "unknown" }.to_owned(),
         record: record.clone(),
@@ -443,7 +449,7 @@ fn version(
         added_at: now,
     };
     VersionRecord {
-        version: ready.number().to_string(),
+        version: ready.assigned_version().to_string(),
         claimed: ready.submission.claimed.map(|tier| tier.as_str().to_owned()),
         integrity: ready.submission.integrity.clone(),
         sha256: ready.sha256.clone(),

@@ -101,10 +101,10 @@ impl Fields {
         kept.add_text(self.key, &document.key);
         kept.add_u64(self.weight, weight(document));
         kept.add_u64(self.day, document.updated_at.max(0).unsigned_abs() / 86_400);
-        kept.add_text(self.author, fold(cut(&document.author, MAX_TEXT_BYTES)));
+        kept.add_text(self.author, fold(truncate(&document.author, MAX_TEXT_BYTES)));
         kept.add_text(self.tier, document.tier.as_str());
         kept.add_text(self.owner, owner(document));
-        let tags = || document.tags.iter().take(MAX_TAGS).map(|tag| cut(tag, MAX_TEXT_BYTES));
+        let tags = || document.tags.iter().take(MAX_TAGS).map(|tag| truncate(tag, MAX_TEXT_BYTES));
         for tag in tags() {
             kept.add_text(self.tag, fold(tag));
         }
@@ -118,12 +118,12 @@ impl Fields {
 
     /// Adds the fields that find a skill by its exact name. They work for yanked skills, too.
     fn index_names(&self, document: &Document, kept: &mut TantivyDocument) {
-        let name = cut(&document.name, MAX_TEXT_BYTES);
-        kept.add_text(self.exact, exactly(name));
+        let name = truncate(&document.name, MAX_TEXT_BYTES);
+        kept.add_text(self.exact, exact_form(name));
         kept.add_text(self.exact, joined(name));
         if let Some(namespace) = &document.namespace {
-            let full = format!("{}/{name}", cut(namespace, MAX_TEXT_BYTES));
-            kept.add_text(self.exact, exactly(&full));
+            let full = format!("{}/{name}", truncate(namespace, MAX_TEXT_BYTES));
+            kept.add_text(self.exact, exact_form(&full));
             kept.add_text(self.exact, joined(&full));
         }
     }
@@ -134,7 +134,7 @@ impl Fields {
         tags: impl Iterator<Item = &'a str>,
         kept: &mut TantivyDocument,
     ) {
-        let name = cut(&document.name, MAX_TEXT_BYTES);
+        let name = truncate(&document.name, MAX_TEXT_BYTES);
         let joined = joined(name);
         let has_parts = joined != fold(name);
         for field in [self.name, self.typed, self.all] {
@@ -144,28 +144,28 @@ impl Fields {
             }
         }
         if let Some(namespace) = &document.namespace {
-            kept.add_text(self.all, cut(namespace, MAX_TEXT_BYTES));
+            kept.add_text(self.all, truncate(namespace, MAX_TEXT_BYTES));
         }
         for tag in tags {
             kept.add_text(self.tags, tag);
             kept.add_text(self.all, tag);
         }
-        let description = cut(&document.description, MAX_TEXT_BYTES);
+        let description = truncate(&document.description, MAX_TEXT_BYTES);
         kept.add_text(self.description, description);
         kept.add_text(self.all, description);
-        kept.add_text(self.all, cut(&document.body, MAX_BODY_BYTES));
+        kept.add_text(self.all, truncate(&document.body, MAX_BODY_BYTES));
     }
 }
 
 fn owner(document: &Document) -> Cow<'_, str> {
     match &document.namespace {
-        Some(namespace) => cut(namespace, MAX_TEXT_BYTES).into(),
-        None => format!("_/{}", cut(&document.name, MAX_TEXT_BYTES)).into(),
+        Some(namespace) => truncate(namespace, MAX_TEXT_BYTES).into(),
+        None => format!("_/{}", truncate(&document.name, MAX_TEXT_BYTES)).into(),
     }
 }
 
 /// A full name in the form that the field `exact` contains.
-pub(super) fn exactly(name: &str) -> String {
+pub(super) fn exact_form(name: &str) -> String {
     format!("={}", fold(name))
 }
 
@@ -185,7 +185,7 @@ pub(super) fn settings() -> IndexSettings {
 }
 
 /// Registers the tokenizers in an opened index.
-pub(super) fn teach(index: &Index) {
+pub(super) fn register_tokenizers(index: &Index) {
     for splitter in [Splitter::Words, Splitter::Stems, Splitter::Beginnings] {
         index.tokenizers().register(splitter.name(), splitter);
     }
@@ -209,6 +209,6 @@ fn weight(document: &Document) -> u64 {
 }
 
 /// The beginning of a text, at most `most` bytes.
-fn cut(text: &str, most: usize) -> &str {
+fn truncate(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }

@@ -32,7 +32,7 @@ pub(super) struct IndexFolderLock {
 
 impl IndexFolderLock {
     /// Locks the first slot that no other process has locked.
-    pub(super) fn take(folder: &Path) -> Result<Self, SearchError> {
+    pub(super) fn lock_free_slot(folder: &Path) -> Result<Self, SearchError> {
         for number in 0..MAX_SLOTS {
             let path = folder.join(number.to_string());
             fs::create_dir_all(&path).map_err(SearchError::folder(&path))?;
@@ -69,11 +69,11 @@ impl IndexFolderLock {
                 }
             }
         }
-        Ok((self.begin(schema)?, 0))
+        Ok((self.start_empty(schema)?, 0))
     }
 
     /// Creates a new index and deletes existing files.
-    pub(super) fn begin(&self, schema: &Schema) -> Result<OpenIndex, SearchError> {
+    pub(super) fn start_empty(&self, schema: &Schema) -> Result<OpenIndex, SearchError> {
         if self.path.exists() {
             fs::remove_dir_all(&self.path).map_err(SearchError::folder(&self.path))?;
         }
@@ -84,7 +84,7 @@ impl IndexFolderLock {
     fn create(&self, schema: &Schema) -> Result<OpenIndex, TantivyError> {
         let new = Index::builder().schema(schema.clone()).settings(fields::settings());
         let index = new.create_in_dir(&self.path)?;
-        fields::teach(&index);
+        fields::register_tokenizers(&index);
         let reader = reader(&index)?;
         Ok(OpenIndex { reader, index })
     }
@@ -122,7 +122,7 @@ fn reopen(path: &Path, schema: &Schema, database: &str) -> Result<(OpenIndex, u6
     if let Some(file) = damaged.iter().next() {
         return Err(format!("{} is damaged", file.display()));
     }
-    fields::teach(&index);
+    fields::register_tokenizers(&index);
     let reader = reader(&index).map_err(described)?;
     for segment in reader.searcher().segment_readers() {
         let weights = segment.fast_fields().u64(WEIGHT_FIELD).map_err(described)?;
@@ -136,7 +136,7 @@ fn reopen(path: &Path, schema: &Schema, database: &str) -> Result<(OpenIndex, u6
 /// The text that is committed together with the documents: the number of the last change and the id
 /// of the database.
 pub(super) fn payload(applied: u64, database: &str) -> String {
-    format!("{FORMAT_VERSION} {applied} {:016x} {database}", seal(applied, database))
+    format!("{FORMAT_VERSION} {applied} {:016x} {database}", checksum(applied, database))
 }
 
 fn read_payload(payload: &str, database: &str) -> Result<u64, String> {
@@ -146,7 +146,7 @@ fn read_payload(payload: &str, database: &str) -> Result<u64, String> {
         return Err("another version of the program made it".to_owned());
     }
     let applied = next().parse().map_err(|_| "its number cannot be read".to_owned())?;
-    let sealed = next() == format!("{:016x}", seal(applied, database));
+    let sealed = next() == format!("{:016x}", checksum(applied, database));
     match next() == database {
         true if sealed => Ok(applied),
         true => Err("its number is damaged".to_owned()),
@@ -156,7 +156,7 @@ fn read_payload(payload: &str, database: &str) -> Result<u64, String> {
 
 /// A checksum that protects the number against damage. Another build of the program may compute
 /// another checksum; then the index is built again.
-fn seal(applied: u64, database: &str) -> u64 {
+fn checksum(applied: u64, database: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     (FORMAT_VERSION, applied, database).hash(&mut hasher);
     hasher.finish()

@@ -6,8 +6,8 @@
 
 use super::{
     Query, SearchError,
-    fields::exactly,
-    words::{Word, fold, is_common, joined, without_singles, words},
+    fields::exact_form,
+    words::{Word, drop_single_letters, fold, is_common, joined, words},
 };
 
 /// Maximum bytes of a query.
@@ -91,7 +91,7 @@ impl ParsedQuery {
             return;
         }
         if piece.quoted && self.phrases.len() < MAX_PHRASES {
-            let mut phrase = without_singles(words(piece.text));
+            let mut phrase = drop_single_letters(words(piece.text));
             phrase.truncate(MAX_WORDS);
             match phrase.len() {
                 0 => {}
@@ -106,14 +106,14 @@ impl ParsedQuery {
 
     fn finish(&mut self, typed: &str, plain: &str) {
         let mut found: Vec<String> = Vec::new();
-        for word in without_singles(words(plain)) {
+        for word in drop_single_letters(words(plain)) {
             if found.len() < MAX_WORDS && !found.contains(&word.text) {
                 found.push(word.text);
             }
         }
         let joined = joined(plain);
         if self.phrases.is_empty() && !joined.is_empty() {
-            self.name = Some(QueriedName { exact: exactly(plain), joined });
+            self.name = Some(QueriedName { exact: exact_form(plain), joined });
         }
         let goes_on =
             typed.ends_with(|c: char| c.is_alphanumeric()) && typed.ends_with(last(plain));
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unfinished() {
+    fn unfinished_phrases_are_read() {
         let table = [
             ("web sea", Some("sea")),
             ("web sea ", None),
@@ -229,14 +229,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_a_word() {
+    fn unknown_filter_is_a_word() {
         assert_eq!(read("size:big tag: (a+)+$").words, ["size", "big", "tag"]);
         assert_eq!(read("the who").words, ["who"]);
         assert_eq!(read("how to").words, ["how", "to"]);
     }
 
     #[test]
-    fn too_much_is_left_out_and_far_too_much_is_refused() {
+    fn long_queries_are_cut_or_rejected() {
         let many: Vec<_> = (0..400).map(|number| format!("w{number}")).collect();
         assert_eq!(read(&many.join(" ")).words.len(), MAX_WORDS);
         assert!(read(&"tag:x".repeat(300)).filters.tags.len() <= MAX_TAGS + 1);

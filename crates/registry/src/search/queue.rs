@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_finds_no_room_waits_until_another_leaves() {
+    fn document_waits_for_queue_space() {
         let queue = DocumentQueue::default();
         let first = queue.enter(TantivyDocument::new(), MAX_WAITING_BYTES - 1);
         let small = queue.enter(TantivyDocument::new(), 1);

@@ -228,7 +228,7 @@ impl Ranking {
             let columns = Columns::open(segment)?;
             let best = BestCandidates { most: self.most, floor, candidates: Vec::new() };
             let looked_at = share + MIN_CANDIDATES;
-            let best = self.look(&ready, segment, &columns, best, looked_at)?;
+            let best = self.score_segment(&ready, segment, &columns, best, looked_at)?;
             for candidate in best.candidates {
                 let mut key = String::new();
                 columns.key.ord_to_str(candidate.key, &mut key)?;
@@ -246,22 +246,22 @@ impl Ranking {
     }
 
     /// Scores the matches of the query in one segment.
-    fn look(
+    fn score_segment(
         &self,
         ready: &PreparedQuery,
         segment: &SegmentReader,
         columns: &Columns,
         mut best: BestCandidates,
-        mut looks: u64,
+        mut max_scored: u64,
     ) -> Result<BestCandidates, TantivyError> {
         let mut scorer = ready.query.scorer(segment, 1.0)?;
         let mut unchecked = Vec::new();
-        let most_checked = looks / CANDIDATES_PER_CHECK;
+        let most_checked = max_scored / CANDIDATES_PER_CHECK;
         let alive = segment.alive_bitset();
         let mut document = scorer.doc();
-        while document != TERMINATED && looks > 0 {
+        while document != TERMINATED && max_scored > 0 {
             if alive.is_none_or(|alive| alive.is_alive(document)) {
-                looks -= 1;
+                max_scored -= 1;
                 let score = self.score(scorer.score(), document, columns);
                 if let Some(score) = score.filter(|score| *score >= best.floor) {
                     if ready.checks.is_empty() {

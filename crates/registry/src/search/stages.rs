@@ -57,8 +57,8 @@ impl QueryBuilder<'_> {
                 name.map(|name| Self::constant(self.fields.exact, &name.joined, 1.0))
             }
             MatchKind::AllWords => Some(self.all_words()),
-            MatchKind::Beginning => self.beginning(),
-            MatchKind::Similar => self.similar()?,
+            MatchKind::Beginning => self.prefix_query(),
+            MatchKind::Similar => self.typo_query()?,
             MatchKind::SomeWords => self.some_words(),
         };
         Ok(query.map(|query| self.filtered(query)))
@@ -100,7 +100,7 @@ impl QueryBuilder<'_> {
 
     /// Boosts for the fields that contain a word, besides the match in the text. A tag counts in
     /// full, regardless of the number of other tags.
-    fn favours(&self, word: &str) -> Vec<Clause> {
+    fn field_boosts(&self, word: &str) -> Vec<Clause> {
         let stem = stem(word);
         let fields = self.fields;
         let name = BoostQuery::new(Self::term(fields.name, word), NAME_BOOST);
@@ -129,14 +129,14 @@ impl QueryBuilder<'_> {
             .map(|word| (Occur::Must, Self::term(self.fields.all, &stem(word))))
             .collect();
         clauses.extend(self.phrase_words());
-        clauses.extend(words.flat_map(|word| self.favours(word)));
+        clauses.extend(words.flat_map(|word| self.field_boosts(word)));
         Box::new(BooleanQuery::new(clauses))
     }
 
     /// Requires each word of the phrases. Whether the words follow each other is checked only for
     /// the results: checking all skills that have the words would take too long.
     fn phrase_words(&self) -> impl Iterator<Item = Clause> {
-        let words = self.wanted.phrases.iter().flat_map(|phrase| kept(phrase));
+        let words = self.wanted.phrases.iter().flat_map(|phrase| indexed_words(phrase));
         words.map(|word| (Occur::Must, Self::term(self.fields.all, &stem(&word.text))))
     }
 
@@ -147,7 +147,7 @@ impl QueryBuilder<'_> {
         }
         let term = |word: &Word| Term::from_field_text(self.fields.all, &stem(&word.text));
         let phrases = self.wanted.phrases.iter().map(|phrase| {
-            let terms = kept(phrase).map(|word| (word.position, term(word)));
+            let terms = indexed_words(phrase).map(|word| (word.position, term(word)));
             terms.collect::<Vec<_>>()
         });
         let several = phrases.filter(|terms| terms.len() > 1);
@@ -158,7 +158,7 @@ impl QueryBuilder<'_> {
 
     /// Matches skills that have all words but the last, and a word in the name that begins with the
     /// last one.
-    fn beginning(&self) -> Option<Box<dyn Query>> {
+    fn prefix_query(&self) -> Option<Box<dyn Query>> {
         let unfinished = self.wanted.unfinished.as_deref()?;
         if !PREFIX_CHARS.contains(&unfinished.chars().count()) {
             return None;
@@ -170,7 +170,7 @@ impl QueryBuilder<'_> {
             .collect();
         clauses.push((Occur::Must, Self::constant(self.fields.typed, unfinished, PREFIX_BOOST)));
         clauses.extend(self.phrase_words());
-        clauses.extend(others.flat_map(|word| self.favours(word)));
+        clauses.extend(others.flat_map(|word| self.field_boosts(word)));
         Some(Box::new(BooleanQuery::new(clauses)))
     }
 
@@ -178,13 +178,13 @@ impl QueryBuilder<'_> {
     /// name. At least one word must be only similar, because skills with all words were found
     /// before. Few names match, and only those are scored. The boosts for fields do not change
     /// which skills match.
-    fn similar(&self) -> Result<Option<Box<dyn Query>>, TantivyError> {
+    fn typo_query(&self) -> Result<Option<Box<dyn Query>>, TantivyError> {
         let mut clauses: Vec<Clause> = self.phrase_words().collect();
         let mut similar: Vec<Clause> = Vec::new();
         for (index, word) in self.wanted.words.iter().enumerate() {
             let mut ways: Vec<Clause> =
                 vec![(Occur::Should, Self::term(self.fields.all, &stem(word)))];
-            clauses.extend(self.favours(word));
+            clauses.extend(self.field_boosts(word));
             let corrections =
                 if index < MAX_CORRECTED_WORDS { self.corrections(word)? } else { Vec::new() };
             for correction in corrections {
@@ -238,7 +238,7 @@ impl QueryBuilder<'_> {
             let index = segment.inverted_index(self.fields.name)?;
             let mut search = index.terms().search(&automaton);
             if let Some(letter) = &letter {
-                search = search.ge(letter).lt(after(letter));
+                search = search.ge(letter).lt(end_of_prefix(letter));
             }
             let mut stream = search.into_stream()?;
             while stream.advance() {
@@ -261,7 +261,7 @@ impl QueryBuilder<'_> {
             .iter()
             .map(|word| (Occur::Should, Self::term(self.fields.all, &stem(word))))
             .collect();
-        clauses.extend(words.iter().flat_map(|word| self.favours(word)));
+        clauses.extend(words.iter().flat_map(|word| self.field_boosts(word)));
         let loose = self.phrase_words().map(|(_, word)| (Occur::Should, word));
         clauses.extend(loose);
         Some(Box::new(BooleanQuery::new(clauses)))
@@ -269,7 +269,7 @@ impl QueryBuilder<'_> {
 }
 
 /// The first key after all keys that begin with a text.
-fn after(beginning: &str) -> Vec<u8> {
+fn end_of_prefix(beginning: &str) -> Vec<u8> {
     let mut bytes = beginning.as_bytes().to_owned();
     // Adding 1 cannot overflow: no byte of UTF-8 text is 255.
     if let Some(last) = bytes.last_mut() {
@@ -280,7 +280,7 @@ fn after(beginning: &str) -> Vec<u8> {
 
 /// The words of a phrase that are in the index. Common words are not indexed, but their positions
 /// are counted.
-fn kept(phrase: &[Word]) -> impl Iterator<Item = &Word> {
+fn indexed_words(phrase: &[Word]) -> impl Iterator<Item = &Word> {
     let only_common = phrase.iter().all(|word| is_common(&word.text));
     phrase.iter().filter(move |word| only_common || !is_common(&word.text))
 }

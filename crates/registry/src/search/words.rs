@@ -97,14 +97,14 @@ pub(super) fn joined(text: &str) -> String {
 }
 
 /// The prefixes of a word that a user may have typed so far.
-pub(super) fn beginnings(word: &str) -> impl Iterator<Item = &str> {
+pub(super) fn prefixes(word: &str) -> impl Iterator<Item = &str> {
     let ends = word.char_indices().map(|(start, character)| start + character.len_utf8());
     let last = *PREFIX_CHARS.end();
     ends.take(last).skip(PREFIX_CHARS.start() - 1).map(|end| &word[..end])
 }
 
 /// Whether a character belongs to a script that is written without spaces.
-fn is_unspaced(character: char) -> bool {
+fn is_script_without_spaces(character: char) -> bool {
     matches!(character,
         '\u{0e00}'..='\u{0eff}' // Thai, Lao
         | '\u{1000}'..='\u{109f}' // Burmese
@@ -130,9 +130,9 @@ fn split(folded: &str) -> Vec<Word> {
     for run in folded.split(|character| !is_letter(character)) {
         let mut rest = run;
         while let Some(first) = rest.chars().next() {
-            let unspaced = is_unspaced(first);
+            let unspaced = is_script_without_spaces(first);
             let other = |character: char| {
-                is_unspaced(character) != unspaced && !is_combining_mark(character)
+                is_script_without_spaces(character) != unspaced && !is_combining_mark(character)
             };
             let (part, after) = rest.split_at(rest.find(other).unwrap_or(rest.len()));
             rest = after;
@@ -162,15 +162,15 @@ fn push_pairs(run: &str, start: usize, words: &mut Vec<Word>) -> usize {
 }
 
 /// Removes single characters that are part of a pair, so that a query searches for pairs.
-pub(super) fn without_singles(words: Vec<Word>) -> Vec<Word> {
+pub(super) fn drop_single_letters(words: Vec<Word>) -> Vec<Word> {
     let is_pair = |word: &Word| {
         let mut characters = word.text.chars();
-        characters.next().is_some_and(is_unspaced) && characters.next().is_some()
+        characters.next().is_some_and(is_script_without_spaces) && characters.next().is_some()
     };
     let pairs: Vec<usize> = words.iter().filter(|word| is_pair(word)).map(|w| w.position).collect();
     let stands_in_pair = |word: &Word| {
         let has = |position| pairs.binary_search(&position).is_ok();
-        word.text.chars().next().is_some_and(is_unspaced)
+        word.text.chars().next().is_some_and(is_script_without_spaces)
             && !is_pair(word)
             && (has(word.position) || word.position.checked_sub(1).is_some_and(has))
     };
@@ -207,7 +207,7 @@ impl Splitter {
                 let begin = |word: &Word| {
                     let position = word.position;
                     let made = |text: &str| Word { text: text.to_owned(), position };
-                    beginnings(&word.text).map(made).collect::<Vec<_>>()
+                    prefixes(&word.text).map(made).collect::<Vec<_>>()
                 };
                 words.iter().flat_map(begin).collect()
             }
@@ -300,12 +300,12 @@ mod tests {
     }
 
     #[test]
-    fn questions_ask_for_pairs() {
-        assert_eq!(texts(&without_singles(words("東京都 猫 x"))), ["東京", "京都", "猫", "x"]);
+    fn queries_use_pairs_for_unspaced_text() {
+        assert_eq!(texts(&drop_single_letters(words("東京都 猫 x"))), ["東京", "京都", "猫", "x"]);
     }
 
     #[test]
-    fn endings_and_common_words_go() {
+    fn stemming_and_common_words() {
         assert_eq!(texts(&stems("Searching the databases")), ["search", "databas"]);
         assert_eq!(texts(&stems("how to")), ["how", "to"], "there are no others");
     }
@@ -326,10 +326,10 @@ mod tests {
     #[test]
     fn beginnings_of_a_word() {
         assert_eq!(
-            beginnings("search").collect::<Vec<_>>(),
+            prefixes("search").collect::<Vec<_>>(),
             ["se", "sea", "sear", "searc", "search"]
         );
-        assert_eq!(beginnings("é").count(), 0);
-        assert_eq!(beginnings(&"ü".repeat(99)).last().map(|text| text.chars().count()), Some(15));
+        assert_eq!(prefixes("é").count(), 0);
+        assert_eq!(prefixes(&"ü".repeat(99)).last().map(|text| text.chars().count()), Some(15));
     }
 }

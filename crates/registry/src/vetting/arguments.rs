@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_fit_their_names() {
+    fn texts_match_parameter_names() {
         let work = Path::new("/w");
         for (name, expected) in [
             ("page_url", "https://a.example/"),

@@ -157,14 +157,15 @@ impl BehaviorCheck<'_> {
         };
         let touched =
             self.decoy_env.decoy_secrets.files.iter().filter(|file| is_touched(&file.path));
-        let mut findings: Vec<Finding> = touched.filter_map(|file| self.touched(file)).collect();
+        let mut findings: Vec<Finding> =
+            touched.filter_map(|file| self.touched_finding(file)).collect();
         findings.extend(
             self.process.outcome.trapped_requests.iter().flat_map(|caught| self.leaks(caught)),
         );
         findings
     }
 
-    fn touched(&self, file: &DecoyFile) -> Option<Finding> {
+    fn touched_finding(&self, file: &DecoyFile) -> Option<Finding> {
         let covered = self.covers_file(Level::Read, &file.path);
         if covered && file.path.starts_with(self.decoy_env.work()) {
             // A skill that may read the whole working folder may open this file without looking for
@@ -176,24 +177,24 @@ impl BehaviorCheck<'_> {
             format!("a tool opened {name}, a fake that only a thief of secrets looks for");
         let place = self.place(TraceEventKind::Open, |note| Path::new(&note.value) == file.path);
         let found = finding(HONEYPOT_RULE, *severity, message).at(place);
-        let found = found.fixed_by(format!("leave {name} alone"));
+        let found = found.with_fix(format!("leave {name} alone"));
         Some(if covered || *severity < Severity::Critical {
             Finding { severity: Severity::High, ..found }
         } else {
-            found.blocking()
+            found.as_block()
         })
     }
 
     /// Secrets in a request, except those that the skill may send to this host.
     fn leaks(&self, caught: &TrappedRequest) -> Vec<Finding> {
         let TrappedRequest { host, port, method, target, headers, body, .. } = caught;
-        let sentinels = &self.decoy_env.decoy_secrets.sentinels;
-        let cores: Vec<&str> = sentinels.iter().map(|one| one.core.as_str()).collect();
+        let secrets_created = &self.decoy_env.decoy_secrets.secrets_created;
+        let cores: Vec<&str> = secrets_created.iter().map(|one| one.core.as_str()).collect();
         let head = [host.as_bytes(), target.as_bytes(), headers].join(&b'\n');
         let mut indices = contains_secret(&head, &cores);
         indices.extend(contains_secret(body, &cores));
         let declared = self.covers_host(level(method), host, *port, target);
-        let told = indices.into_iter().filter_map(|index| sentinels.get(index));
+        let told = indices.into_iter().filter_map(|index| secrets_created.get(index));
         let told = told.filter(|one| !(one.declared && declared));
         let leak = |DecoySecret { name, .. }: &DecoySecret| {
             let message = format!("a tool sent the value of {name} to {host} ({method})");
@@ -203,7 +204,7 @@ impl BehaviorCheck<'_> {
             } else {
                 format!("do not send {name}")
             };
-            finding(HONEYPOT_RULE, Severity::Critical, message).at(place).fixed_by(fix).blocking()
+            finding(HONEYPOT_RULE, Severity::Critical, message).at(place).with_fix(fix).as_block()
         };
         told.map(leak).collect()
     }
@@ -224,7 +225,7 @@ impl BehaviorCheck<'_> {
             let known = [Level::Read, Level::Write]
                 .into_iter()
                 .any(|level| self.is_declared(Domain::Network, level, &host));
-            if !is_here(&host) && !known {
+            if !is_this_host(&host) && !known {
                 asked.entry(host).or_insert(Level::Read);
             }
         }
@@ -358,7 +359,7 @@ impl BehaviorCheck<'_> {
         }
         names.retain(|name| !self.is_declared(Domain::Shell, Level::Execute, name));
         let told = names.into_iter().map(|name| {
-            let place = self.place(TraceEventKind::Program, |note| is_named(&note.value, &name));
+            let place = self.place(TraceEventKind::Program, |note| has_name(&note.value, &name));
             let place = place.or_else(|| self.place(TraceEventKind::Program, |_| true));
             let message = format!("a tool started the program {name}, which is not declared");
             self.undeclared(UNDECLARED_PROGRAM_RULE, message, &format!("shell:execute:{name}"))
@@ -386,7 +387,7 @@ impl BehaviorCheck<'_> {
                     self.tree.get(file).map(|_| (file.to_owned(), line.parse().ok()))
                 });
                 let message = format!("the tools cannot be loaded: {exception}");
-                findings.push(finding(FAILED_RULE, severity, self.hidden(message)).at(place));
+                findings.push(finding(FAILED_RULE, severity, self.hide_secrets(message)).at(place));
             }
             Some(ToolFailure::Ended(why)) if !is_stopped && self.process.bytes <= limits.output => {
                 let message = format!("{} came to no end: {why}", self.process.during);
@@ -446,11 +447,11 @@ impl BehaviorCheck<'_> {
 
     fn undeclared(&self, rule: &'static str, message: String, permission: &str) -> Finding {
         finding(rule, self.process.severity, message)
-            .fixed_by(format!("declare it: permissions: [{permission}], or do without"))
+            .with_fix(format!("declare it: permissions: [{permission}], or do without"))
     }
 
     /// Removes the names of temporary folders of this run from a text.
-    fn hidden(&self, text: String) -> String {
+    fn hide_secrets(&self, text: String) -> String {
         let mut text = text;
         for (place, name) in [
             (self.decoy_env.folder.as_path(), "."),
@@ -471,12 +472,12 @@ fn level(method: &str) -> Level {
     }
 }
 
-fn is_named(path: &str, name: &str) -> bool {
+fn has_name(path: &str, name: &str) -> bool {
     Path::new(path).file_name().is_some_and(|found| found == name)
 }
 
 /// Whether a host is this machine, where the proxy runs.
-fn is_here(host: &str) -> bool {
+fn is_this_host(host: &str) -> bool {
     host.is_empty()
         || host == "localhost"
         || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())

@@ -64,7 +64,7 @@ impl DecoyEnvironment {
         fs::write(&tracer_script, TRACER_SCRIPT)?;
         let installed = host::install(&support);
         let host = installed.map_err(|error: InstallError| error.source)?;
-        let decoy_secrets = DecoySecrets::spread(skill, &home, &work)?;
+        let decoy_secrets = DecoySecrets::create(skill, &home, &work)?;
         let run_env = RunEnvironment::at(&work, &home);
         let trace_mark = Uuid::new_v4().simple().to_string();
         let skill = skill.clone();

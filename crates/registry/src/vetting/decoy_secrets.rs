@@ -34,7 +34,7 @@ pub(super) struct DecoyFile {
 /// All decoy secrets of one run.
 #[derive(Debug, Default)]
 pub(super) struct DecoySecrets {
-    pub(super) sentinels: Vec<DecoySecret>,
+    pub(super) secrets_created: Vec<DecoySecret>,
     pub(super) files: Vec<DecoyFile>,
     pub(super) variables: Vec<(String, String)>,
 }
@@ -100,7 +100,7 @@ const DECOY_FILES: [(&str, &str, Severity); 12] = [
 
 impl DecoySecrets {
     /// Writes decoys into a home folder and a working folder.
-    pub(super) fn spread(skill: &Skill, home: &Path, work: &Path) -> io::Result<Self> {
+    pub(super) fn create(skill: &Skill, home: &Path, work: &Path) -> io::Result<Self> {
         let mut decoy_secrets = Self::default();
         for (path, text, severity) in DECOY_FILES {
             decoy_secrets.file(&home.join(path), &format!("~/{path}"), text, severity)?;
@@ -119,7 +119,7 @@ impl DecoySecrets {
     }
 
     fn file(&mut self, path: &Path, name: &str, text: &str, severity: Severity) -> io::Result<()> {
-        let core = self.sentinel(name, false);
+        let core = self.new_secret(name, false);
         fs::create_dir_all(path.parent().unwrap_or(path))?;
         fs::write(path, text.replace("{}", &core))?;
         self.files.push(DecoyFile { path: path.to_owned(), name: name.to_owned(), severity });
@@ -127,13 +127,17 @@ impl DecoySecrets {
     }
 
     fn variable(&mut self, name: &str, start: &str, declared: bool) {
-        let core = self.sentinel(name, declared);
+        let core = self.new_secret(name, declared);
         self.variables.push((name.to_owned(), format!("{start}{core}")));
     }
 
-    fn sentinel(&mut self, name: &str, declared: bool) -> String {
+    fn new_secret(&mut self, name: &str, declared: bool) -> String {
         let core = Uuid::new_v4().simple().to_string();
-        self.sentinels.push(DecoySecret { name: name.to_owned(), core: core.clone(), declared });
+        self.secrets_created.push(DecoySecret {
+            name: name.to_owned(),
+            core: core.clone(),
+            declared,
+        });
         core
     }
 }

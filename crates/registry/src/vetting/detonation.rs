@@ -123,7 +123,7 @@ struct DetonationRun<'a> {
 
 impl DetonationRun<'_> {
     /// Whether time and calls are left. If not, that is reported once.
-    fn may_go_on(&mut self, before: &str) -> bool {
+    fn has_time_left(&mut self, before: &str) -> bool {
         if self.left > 0 && Instant::now() < self.until {
             return true;
         }
@@ -170,7 +170,7 @@ impl DetonationRun<'_> {
     ) -> Result<(), String> {
         let mut calls = calls;
         for _ in 0..=MAX_RESTARTS {
-            if !self.may_go_on("all of its Python tools") {
+            if !self.has_time_left("all of its Python tools") {
                 return Ok(());
             }
             let most = calls.len().min(self.left);
@@ -193,12 +193,12 @@ impl DetonationRun<'_> {
             }
         }
         self.left = 0;
-        self.may_go_on("all of its Python tools");
+        self.has_time_left("all of its Python tools");
         Ok(())
     }
 
     fn command(&mut self, command: &ToolCommand) {
-        if !self.may_go_on(&command.what) {
+        if !self.has_time_left(&command.what) {
             return;
         }
         self.left -= 1;
@@ -275,7 +275,7 @@ fn command_tool(tool: &Tool, decoy_env: &DecoyEnvironment) -> Result<ToolCommand
     let program = program.map_err(|error| error.to_string())?.path;
     let filled = template.interpolate(&tool.name, &tool.parameters, &given);
     let arguments = filled.map_err(|error| error.to_string())?;
-    let place = own_place(decoy_env, &program);
+    let place = place_in_package(decoy_env, &program);
     let (what, input, variables) = (format!("the tool `{}`", tool.name), String::new(), Vec::new());
     let severity = Severity::High;
     Ok(ToolCommand { what, program, arguments, input, variables, place, severity })
@@ -290,7 +290,7 @@ fn other_handler(
     let program = program.map_err(|error| error.to_string())?.path;
     let given = arguments::arguments(tool, &decoy_env.skill.permissions, decoy_env.work());
     let input = serde_json::Value::Object(given).to_string();
-    let place = own_place(decoy_env, &program);
+    let place = place_in_package(decoy_env, &program);
     let (what, arguments, variables) =
         (format!("the tool `{}`", tool.name), Vec::new(), Vec::new());
     let severity = Severity::High;
@@ -298,7 +298,7 @@ fn other_handler(
 }
 
 /// The file in the package for a program path.
-fn own_place(decoy_env: &DecoyEnvironment, program: &Path) -> Option<(String, Option<u32>)> {
+fn place_in_package(decoy_env: &DecoyEnvironment, program: &Path) -> Option<(String, Option<u32>)> {
     let inside = program.strip_prefix(&decoy_env.folder).ok()?;
     Some((inside.to_string_lossy().into_owned(), None))
 }

@@ -143,12 +143,12 @@ impl Finding {
     }
 
     #[must_use]
-    pub(super) fn fixed_by(self, fix: impl Into<String>) -> Self {
+    pub(super) fn with_fix(self, fix: impl Into<String>) -> Self {
         Self { fix: Some(fix.into()), ..self }
     }
 
     #[must_use]
-    pub(super) fn blocking(self) -> Self {
+    pub(super) fn as_block(self) -> Self {
         Self { blocks: true, severity: Severity::Critical, ..self }
     }
 }

@@ -45,12 +45,12 @@ impl RunLimiter {
     }
 
     /// Sets a new deadline.
-    pub(super) fn until(&self, until: Instant) {
+    pub(super) fn set_deadline(&self, until: Instant) {
         *self.until.lock().unwrap_or_else(PoisonError::into_inner) = until;
     }
 
     /// The reason why the program was killed, if it was.
-    pub(super) fn fired(&self) -> Option<StopReason> {
+    pub(super) fn stop_reason(&self) -> Option<StopReason> {
         *self.fired.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -117,7 +117,7 @@ impl Scanner {
     }
 
     /// Runs the scanner in a folder and parses its JSON output.
-    fn ask<T: DeserializeOwned>(
+    fn run_scanner<T: DeserializeOwned>(
         &self,
         folder: &Path,
         arguments: &[&str],
@@ -163,13 +163,13 @@ impl Scanner {
             ProcessEnd::Exited(code) => {
                 return Err(format!(
                     "it ended with {code}: {}",
-                    shown(&String::from_utf8_lossy(&said))
+                    short_text(&String::from_utf8_lossy(&said))
                 ));
             }
             ProcessEnd::Signalled(_) | ProcessEnd::Stopped => return Err("it was ended".to_owned()),
         }
         serde_json::from_slice(&printed).map_err(|error| {
-            let said = shown(&String::from_utf8_lossy(&said));
+            let said = short_text(&String::from_utf8_lossy(&said));
             format!("what it printed is not its report: {error} {said}").trim_end().to_owned()
         })
     }
@@ -247,7 +247,7 @@ fn limits(options: &Options) -> Limits {
 }
 
 /// A text of an external program, on one line and shortened.
-fn shown(text: &str) -> String {
+fn short_text(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ").chars().filter(|char| !char.is_control()).take(MAX_MESSAGE_CHARS).collect()
 }
@@ -288,5 +288,5 @@ impl CopiedFiles {
 /// The error for a scanner that names a file which it did not receive: none of its findings are
 /// trusted.
 fn unknown_file(name: &str) -> String {
-    format!("it named a file that is not there: {}", shown(name))
+    format!("it named a file that is not there: {}", short_text(name))
 }

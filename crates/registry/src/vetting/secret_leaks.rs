@@ -34,11 +34,11 @@ pub(super) fn contains_secret(bytes: &[u8], cores: &[&str]) -> BTreeSet<usize> {
         known.insert(core.as_bytes().to_vec(), index);
         known.insert(core.bytes().rev().collect(), index);
     }
-    look(bytes, &known, MAX_DEPTH, &mut budget, &mut found);
+    search_layers(bytes, &known, MAX_DEPTH, &mut budget, &mut found);
     found
 }
 
-fn look(
+fn search_layers(
     bytes: &[u8],
     cores: &HashMap<Vec<u8>, usize>,
     depth: usize,
@@ -50,29 +50,29 @@ fn look(
     }
     *budget -= bytes.len();
     let lower = bytes.to_ascii_lowercase();
-    let windows = runs(&lower, is_hexadecimal).flat_map(|run| run.windows(MIN_ENCODED_BYTES));
+    let windows = find_runs(&lower, is_hexadecimal).flat_map(|run| run.windows(MIN_ENCODED_BYTES));
     found.extend(windows.filter_map(|window| cores.get(window)));
     if depth > 0 {
-        for layer in layers(bytes) {
-            look(&layer, cores, depth - 1, budget, found);
+        for layer in decode_layers(bytes) {
+            search_layers(&layer, cores, depth - 1, budget, found);
         }
     }
 }
 
 /// All results of decoding the bytes once.
-fn layers(bytes: &[u8]) -> Vec<Vec<u8>> {
+fn decode_layers(bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut layers: Vec<Vec<u8>> = unpacked(bytes).into_iter().collect();
     if bytes.contains(&b'%') {
         layers.push(percent_decoded(bytes));
     }
     // Long encodings are split into lines, which JSON writes as escapes.
-    let joined = joined(bytes);
+    let joined = join_lines(bytes);
     for text in [Some(bytes), joined.as_deref()].into_iter().flatten() {
-        layers.extend(runs(text, is_hexadecimal).filter_map(hexadecimal));
+        layers.extend(find_runs(text, is_hexadecimal).filter_map(hexadecimal));
         for engine in [alphabet::STANDARD, alphabet::URL_SAFE] {
             let word = |byte: u8| engine.as_str().as_bytes().contains(&byte);
             let engine = GeneralPurpose::new(&engine, LENIENT_BASE64);
-            layers.extend(runs(text, word).filter_map(|run| base64(&engine, run)));
+            layers.extend(find_runs(text, word).filter_map(|run| base64(&engine, run)));
         }
     }
     layers
@@ -113,7 +113,7 @@ fn percent_decoded(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// The bytes without line breaks and dots, if they have any: host names are split by dots.
-fn joined(bytes: &[u8]) -> Option<Vec<u8>> {
+fn join_lines(bytes: &[u8]) -> Option<Vec<u8>> {
     let text: Vec<u8> =
         bytes.iter().copied().filter(|byte| !matches!(byte, b'\n' | b'\r' | b'.')).collect();
     let mut out = Vec::with_capacity(text.len());
@@ -129,7 +129,7 @@ fn joined(bytes: &[u8]) -> Option<Vec<u8>> {
     (out.len() < bytes.len()).then_some(out)
 }
 
-fn runs(bytes: &[u8], of: impl Fn(u8) -> bool) -> impl Iterator<Item = &[u8]> {
+fn find_runs(bytes: &[u8], of: impl Fn(u8) -> bool) -> impl Iterator<Item = &[u8]> {
     bytes.split(move |byte| !of(*byte)).filter(|run| run.len() >= MIN_ENCODED_BYTES)
 }
 
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn in_every_wrapping() {
+    fn encoded_secrets_are_found() {
         let value = format!("ghp_{SECRET}");
         let base64 = STANDARD.encode(&value);
         let lines: Vec<&str> =
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bomb_ends() {
+    fn decompression_bomb_is_limited() {
         let bomb = gzip(&gzip(&vec![b'A'; 64 << 20]));
         let started = std::time::Instant::now();
         assert!(!found(&bomb));

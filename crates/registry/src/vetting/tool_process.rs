@@ -108,19 +108,19 @@ pub(super) fn python(
     let hosted = hosted.iter().skip_while(|word| word.as_encoded_bytes().starts_with(b"-"));
     arguments.extend(hosted.map(|word| word.to_string_lossy().into_owned()));
     let work = |limiter: &RunLimiter, stdin, stdout| {
-        converse(limiter, limits, (stdin, stdout), calls, until)
+        run_session(limiter, limits, (stdin, stdout), calls, until)
     };
-    let (talk, mut round) =
-        supervised(decoy_env, limits, policy, (python, &arguments), until, work)?;
-    round.made = talk.made;
-    round.failure = talk.failure;
-    let why = talk.stopped.or(round.stopped.map(|(why, _)| why));
-    round.stopped = why.map(|why| (why, talk.during.clone()));
-    round.during = talk.during;
-    Ok(round)
+    let (session, mut process) =
+        run_limited(decoy_env, limits, policy, (python, &arguments), until, work)?;
+    process.made = session.made;
+    process.failure = session.failure;
+    let why = session.stopped.or(process.stopped.map(|(why, _)| why));
+    process.stopped = why.map(|why| (why, session.during.clone()));
+    process.during = session.during;
+    Ok(process)
 }
 
-fn converse(
+fn run_session(
     limiter: &RunLimiter,
     limits: &Limits,
     (stdin, stdout): (std::fs::File, std::fs::File),
@@ -128,40 +128,40 @@ fn converse(
     until: Instant,
 ) -> HostSession {
     let within = || (Instant::now() + limits.call).min(until);
-    limiter.until(within());
+    limiter.set_deadline(within());
     let during = "loading its module".to_owned();
-    let mut talk = HostSession { made: 0, during, stopped: None, failure: None };
-    let mut session = match Session::start(BufReader::new(stdout), stdin) {
-        Ok(session) => session,
+    let mut session = HostSession { made: 0, during, stopped: None, failure: None };
+    let mut host = match Session::start(BufReader::new(stdout), stdin) {
+        Ok(host) => host,
         Err(CallError::Raised(exception)) => {
-            return HostSession { failure: Some(ToolFailure::Raised(exception)), ..talk };
+            return HostSession { failure: Some(ToolFailure::Raised(exception)), ..session };
         }
         Err(error) => {
-            return HostSession { failure: Some(ToolFailure::Ended(error.to_string())), ..talk };
+            return HostSession { failure: Some(ToolFailure::Ended(error.to_string())), ..session };
         }
     };
     for call in calls {
-        limiter.until(within());
-        talk.during = format!("the tool `{}`", call.tool);
-        talk.made += 1;
+        limiter.set_deadline(within());
+        session.during = format!("the tool `{}`", call.tool);
+        session.made += 1;
         // The result of a call with made-up arguments is irrelevant, and so is an exception.
-        match session.call(&call.tool, &call.arguments) {
+        match host.call(&call.tool, &call.arguments) {
             Err(CallError::Raised(exception)) if exception.kind == "MemoryError" => {
-                talk.stopped = Some(StopReason::Memory);
+                session.stopped = Some(StopReason::Memory);
                 break;
             }
             Ok(_) | Err(CallError::Raised(_)) => {}
             Err(CallError::TooLarge) => {
-                talk.stopped = Some(StopReason::Answer);
+                session.stopped = Some(StopReason::Answer);
                 break;
             }
             Err(error) => {
-                talk.failure = Some(ToolFailure::Ended(error.to_string()));
+                session.failure = Some(ToolFailure::Ended(error.to_string()));
                 break;
             }
         }
     }
-    talk
+    session
 }
 
 /// Runs a command to its end.
@@ -190,16 +190,16 @@ pub(super) fn command(
         bytes
     };
     let start = (program.as_path(), command.arguments.as_slice());
-    let (bytes, mut round) = supervised(decoy_env, limits, policy, start, until, work)?;
-    round.bytes = round.bytes.max(bytes);
-    round.stopped = round.stopped.map(|(why, _)| (why, command.what.clone()));
-    round.place.clone_from(&command.place);
-    round.severity = command.severity;
-    Ok(round)
+    let (bytes, mut process) = run_limited(decoy_env, limits, policy, start, until, work)?;
+    process.bytes = process.bytes.max(bytes);
+    process.stopped = process.stopped.map(|(why, _)| (why, command.what.clone()));
+    process.place.clone_from(&command.place);
+    process.severity = command.severity;
+    Ok(process)
 }
 
 /// Starts a program, passes its pipes to a function, and waits for its end.
-fn supervised<T>(
+fn run_limited<T>(
     decoy_env: &DecoyEnvironment,
     limits: &Limits,
     policy: Policy,
@@ -228,8 +228,8 @@ fn supervised<T>(
             TracedOutput::listen(stderr, &decoy_env.trace_mark, &listening, limits.output)
         });
         let result = work(limiter, stdin, stdout);
-        let stopped = limiter.fired();
-        limiter.until(Instant::now() + STOP_TIMEOUT);
+        let stopped = limiter.stop_reason();
+        limiter.set_deadline(Instant::now() + STOP_TIMEOUT);
         let outcome = process.wait_timeout(STOP_TIMEOUT * 5);
         drop(over);
         (result, output.join().unwrap_or_default(), stopped, outcome)

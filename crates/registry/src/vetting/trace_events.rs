@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_marked_lines_are_notes() {
+    fn only_marked_lines_are_events() {
         let mut output = TracedOutput::default();
         let note =
             "{\"kind\":\"open\",\"value\":\"/x\",\"write\":false,\"file\":\"tools.py\",\"line\":3}";

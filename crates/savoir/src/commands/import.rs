@@ -8,7 +8,9 @@ use std::{
 };
 
 use savoir_package::{Tree, limits::MAX_ARCHIVE_BYTES};
-use savoir_server::personal::{By, Item, Keep, Package, SkillWriter, from_bytes, from_tree};
+use savoir_server::personal::{
+    ImportSource, Item, Package, ResourceSelection, SkillWriter, from_bytes, from_tree,
+};
 use savoir_store::Database;
 
 use crate::{error::CommandError, output, runtime, storage_args::StorageArgs};
@@ -61,7 +63,8 @@ fn read(path: &Path) -> Result<Package, CommandError> {
     let name = name.unwrap_or_default().to_string_lossy().into_owned();
     if path.is_dir() {
         let tree = Tree::read(path).map_err(|error| wrong(&error))?;
-        return from_tree(Some(&name), &tree, Keep::All).map_err(|error| wrong(&error));
+        return from_tree(Some(&name), &tree, ResourceSelection::All)
+            .map_err(|error| wrong(&error));
     }
     let mut bytes = Vec::new();
     let file = fs::File::open(path);
@@ -77,8 +80,10 @@ async fn store_skill(
 ) -> Result<ExitCode, CommandError> {
     let owner = owner(skill_writer.database(), args.owner.as_deref()).await?;
     let wanted = package.name.clone();
-    let imported =
-        skill_writer.import(package, owner, By::Person).await.map_err(CommandError::input)?;
+    let imported = skill_writer
+        .import(package, owner, ImportSource::Person)
+        .await
+        .map_err(CommandError::input)?;
     let name = &imported.file.name;
     let paths = skill_writer.paths(name).await?;
     if args.json {

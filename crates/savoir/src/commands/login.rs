@@ -113,5 +113,5 @@ async fn create_token(
 
 /// Asks the registry for the account of a token.
 async fn check_token(client: &Client, token: Token) -> Result<WhoAmI, CommandError> {
-    Ok(client.as_holder_of(token)?.whoami().await?)
+    Ok(client.with_token(token)?.whoami().await?)
 }

@@ -96,7 +96,7 @@ async fn try_to_end(
     stored: &StoredToken,
     password: Option<(&str, String)>,
 ) -> Result<(), CommandError> {
-    let holder = || -> Result<Client, CommandError> { Ok(client.as_holder_of(stored.token()?)?) };
+    let holder = || -> Result<Client, CommandError> { Ok(client.with_token(stored.token()?)?) };
     let id = match &stored.id {
         Some(id) => id.clone(),
         None => holder()?.whoami().await?.token_id.ok_or_else(|| {
@@ -108,7 +108,7 @@ async fn try_to_end(
             let work = async |person: &Client| Ok(person.delete_token(&id).await?);
             session::with_password_session(client, email, &password, work).await
         }
-        None => Ok(holder()?.end_own_token(&id).await?),
+        None => Ok(holder()?.delete_own_token(&id).await?),
     }
 }
 

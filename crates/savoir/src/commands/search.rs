@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     // --registry searches only that registry.
     let most = if args.remote.registry.is_some() { 1 } else { usize::MAX };
     let queried: Vec<(String, Client)> = registries
-        .titled()
+        .named_clients()
         .take(most)
         .map(|(name, client)| {
             (name.map_or_else(|| client.address(), str::to_owned), client.clone())
@@ -126,7 +126,7 @@ fn bounds<'a>(
     registries: &'a Registries,
     client: &Client,
 ) -> Option<&'a BTreeSet<String>> {
-    registries.bounds(client).filter(|_| args.remote.registry.is_none())
+    registries.only_namespaces(client).filter(|_| args.remote.registry.is_none())
 }
 
 async fn ask(

@@ -70,8 +70,8 @@ impl InstallContext {
             published |= matches!(one, LockMismatch::Need { .. });
             // The lock names the registry that has other versions.
             unlocked |= matches!(one, LockMismatch::Range { .. });
-            if let LockMismatch::Missing { name, wanted }
-            | LockMismatch::Source { name, wanted, .. } = one
+            if let LockMismatch::Missing { name, requirement: wanted }
+            | LockMismatch::Source { name, requirement: wanted, .. } = one
             {
                 if matches!(wanted, SkillRequirement::Version { .. }) {
                     unlocked = true;

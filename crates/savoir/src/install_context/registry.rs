@@ -132,8 +132,8 @@ fn must_be_known(
         Ok(None) => "none of the queried registries has it".to_owned(),
         Err(error) => format!("could not check whether a registry has it: {error}"),
     };
-    let way = Registries::WAY_TO_THE_SILENT;
-    let silent = registries.silent().map(|address| format!("{address} was not asked: {way}"));
+    let way = Registries::UNUSED_REGISTRY_HINT;
+    let silent = registries.unused().map(|address| format!("{address} was not asked: {way}"));
     Err(silent.fold(unclear(&name.to_string(), &why), CommandError::hint))
 }
 

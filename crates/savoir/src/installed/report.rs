@@ -5,7 +5,7 @@ use std::{borrow::Cow, fmt::Write as _};
 use savoir_package::{
     Agent,
     agents::Scope,
-    ledger::{Drift, LedgerEntry, Npx, Origin, SkillLocation},
+    ledger::{Drift, LedgerEntry, NpxOrigin, Origin, SkillLocation},
 };
 use serde::Serialize;
 
@@ -133,7 +133,7 @@ pub(crate) fn source<'a>(
     }
 }
 
-fn npx_source(npx: &Npx) -> Cow<'_, str> {
+fn npx_source(npx: &NpxOrigin) -> Cow<'_, str> {
     at(&npx.source, npx.pinned.as_deref().or(npx.reference.as_deref()))
 }
 

@@ -53,10 +53,11 @@ impl Stage {
             file("picture.bin", &[0xff, 0xfe]),
         ];
         let owner = owner.map(Caller::owner_id);
-        let new = New { name: name.to_owned(), text, resources, owner };
-        let keep =
-            |_: Option<&crate::personal::Before>| Ok(SkillFacts::authored(None, Timestamp::now()));
-        self.app.skills.skill_writer().settle(new, keep).await.unwrap();
+        let new = SkillToStore { name: name.to_owned(), text, resources, owner };
+        let keep = |_: Option<&crate::personal::ReplacedSkill>| {
+            Ok(SkillFacts::authored(None, Timestamp::now()))
+        };
+        self.app.skills.skill_writer().store(new, keep).await.unwrap();
     }
 
     async fn change(&self, name: &str, change: impl FnOnce(&mut SkillFacts)) {
@@ -72,7 +73,7 @@ async fn names(library: &PersonalLibrary) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn everybody_sees_their_own_and_those_of_nobody() {
+async fn users_see_own_and_shared_skills() {
     let stage = Stage::new().await;
     stage.skill("ann-s", Some(&stage.ann), "").await;
     stage.skill("bob-s", Some(&stage.bob), "").await;
@@ -95,7 +96,7 @@ async fn everybody_sees_their_own_and_those_of_nobody() {
 }
 
 #[tokio::test]
-async fn what_is_disabled_or_archived_is_not_there() {
+async fn disabled_and_archived_skills_are_hidden() {
     let stage = Stage::new().await;
     for name in ["a", "b", "c"] {
         stage.skill(name, Some(&stage.bob), "").await;
@@ -117,7 +118,7 @@ async fn what_is_disabled_or_archived_is_not_there() {
 }
 
 #[tokio::test]
-async fn use_is_noted_and_wakes() {
+async fn use_is_recorded_and_reactivates() {
     let stage = Stage::new().await;
     stage.skill("a", Some(&stage.bob), "allowed-tools: Read\n").await;
     stage
@@ -156,7 +157,7 @@ async fn files_of_a_skill_are_read_within_bounds() {
 }
 
 #[tokio::test]
-async fn drafts_wait_for_a_person() {
+async fn drafts_need_approval() {
     let stage = Stage::new().await;
     stage.skill("taken", Some(&stage.ann), "").await;
     let library = stage.library(&stage.bob);

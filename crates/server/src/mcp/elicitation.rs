@@ -30,7 +30,7 @@ use tokio::{
 };
 use uuid::Uuid;
 
-use super::tools::Answered;
+use super::tools::ToolCallAnswer;
 
 /// How long a user may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_mins(5);
@@ -51,7 +51,7 @@ enum Caller {
     /// With a request from the server.
     Peer(Peer<RoleServer>),
     /// With the response to the client's own request.
-    Rounds(mpsc::Sender<PendingQuestion>),
+    PendingCalls(mpsc::Sender<PendingQuestion>),
 }
 
 /// A question that is sent to the client with the next response.
@@ -78,14 +78,14 @@ impl Asker for Elicitation {
                         peer.create_elicitation_with_timeout(form, Some(ANSWER_TIMEOUT)).await;
                     response.map_or(Consent::Declined, |result| consent(&result, question))
                 }
-                Caller::Rounds(questions) => {
+                Caller::PendingCalls(questions) => {
                     let (reply, answer) = oneshot::channel();
                     if questions.send(PendingQuestion { form, reply }).await.is_err() {
                         return Consent::Declined;
                     }
                     let answered = timeout(ANSWER_TIMEOUT, answer).await;
                     let given = answered.ok().and_then(Result::ok).unwrap_or(Consent::Declined);
-                    if can_be_kept(question) { given } else { this_time(given) }
+                    if can_be_kept(question) { given } else { without_memory(given) }
                 }
             }
         })
@@ -99,7 +99,7 @@ pub(super) fn can_ask(context: &RequestContext<RoleServer>) -> bool {
 }
 
 /// Does some work for a client that can be asked with a request.
-pub(super) async fn asking<T>(peer: Peer<RoleServer>, work: impl Future<Output = T>) -> T {
+pub(super) async fn with_client<T>(peer: Peer<RoleServer>, work: impl Future<Output = T>) -> T {
     CURRENT_CALLER.scope(Caller::Peer(peer), work).await
 }
 
@@ -108,7 +108,7 @@ fn can_be_kept(question: &ApprovalQuestion) -> bool {
     !question.request.always_ask && question.request.trust != Trust::Untrusted
 }
 
-fn this_time(consent: Consent) -> Consent {
+fn without_memory(consent: Consent) -> Consent {
     if consent == Consent::Always { Consent::Once } else { consent }
 }
 
@@ -136,11 +136,11 @@ fn form(question: &ApprovalQuestion) -> Option<ElicitRequestParams> {
 
 /// The answer in a form. Only an explicit yes counts as consent.
 fn consent(result: &ElicitResult, question: &ApprovalQuestion) -> Consent {
-    let given = said(result);
-    if can_be_kept(question) { given } else { this_time(given) }
+    let given = consent_of_form(result);
+    if can_be_kept(question) { given } else { without_memory(given) }
 }
 
-fn said(result: &ElicitResult) -> Consent {
+fn consent_of_form(result: &ElicitResult) -> Consent {
     let word = result.content.as_ref().and_then(|content| content.get("answer")?.as_str());
     match (&result.action, word) {
         (ElicitationAction::Accept, Some("once")) => Consent::Once,
@@ -154,55 +154,55 @@ fn said(result: &ElicitResult) -> Consent {
 #[derive(Debug)]
 pub(super) enum CallOutcome {
     /// The call is complete.
-    Answer(Answered),
+    Answer(ToolCallAnswer),
     /// The user must be asked before the call continues.
     Question(InputRequiredResult),
 }
 
 /// Calls that wait between two requests.
 #[derive(Debug, Default)]
-pub(super) struct Rounds {
-    waiting: Mutex<HashMap<String, Waiting>>,
+pub(super) struct PendingCalls {
+    waiting: Mutex<HashMap<String, PendingCall>>,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct PendingCall {
     reply: oneshot::Sender<Consent>,
-    running: Running,
+    running: RunningCall,
 }
 
 #[derive(Debug)]
-struct Running {
+struct RunningCall {
     /// The called tool: the answer is not valid for another one.
     name: String,
     arguments: JsonObject,
-    task: JoinHandle<Answered>,
+    task: JoinHandle<ToolCallAnswer>,
     questions: mpsc::Receiver<PendingQuestion>,
 }
 
-impl Drop for Running {
+impl Drop for RunningCall {
     /// Ends a call that no client waits for, with everything that it started.
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Rounds {
+impl PendingCalls {
     /// Starts a call that can be interrupted by a question.
     pub(super) async fn begin(
         &self,
         name: &str,
         arguments: &JsonObject,
-        work: impl Future<Output = Answered> + Send + 'static,
+        work: impl Future<Output = ToolCallAnswer> + Send + 'static,
     ) -> CallOutcome {
         let (sender, questions) = mpsc::channel(1);
-        let task = tokio::spawn(CURRENT_CALLER.scope(Caller::Rounds(sender), work));
+        let task = tokio::spawn(CURRENT_CALLER.scope(Caller::PendingCalls(sender), work));
         let (name, arguments) = (name.to_owned(), arguments.clone());
-        self.wait(Running { name, arguments, task, questions }).await
+        self.wait(RunningCall { name, arguments, task, questions }).await
     }
 
     /// Continues a call after its question was answered.
-    pub(super) async fn go_on(
+    pub(super) async fn resume(
         &self,
         state: &str,
         name: &str,
@@ -210,11 +210,12 @@ impl Rounds {
         answers: &InputResponses,
     ) -> CallOutcome {
         let found = self.waiting().remove(state);
-        let same =
-            |found: &Waiting| found.running.name == name && found.running.arguments == *arguments;
-        let Some(Waiting { reply, running }) = found.filter(same) else {
+        let same = |found: &PendingCall| {
+            found.running.name == name && found.running.arguments == *arguments
+        };
+        let Some(PendingCall { reply, running }) = found.filter(same) else {
             let message = "the question of this call has expired; make the call again";
-            return CallOutcome::Answer(Answered::ours(ToolAnswer::failed(
+            return CallOutcome::Answer(ToolCallAnswer::from_server(ToolAnswer::failed(
                 "question-closed",
                 message,
             )));
@@ -222,39 +223,39 @@ impl Rounds {
         let given = answers.get(APPROVAL_FIELD).cloned();
         let result = given.and_then(|value| serde_json::from_value::<ElicitResult>(value).ok());
         // If the answer is too late, the call has already ended and reports that.
-        let _ = reply.send(result.as_ref().map_or(Consent::Declined, said));
+        let _ = reply.send(result.as_ref().map_or(Consent::Declined, consent_of_form));
         self.wait(running).await
     }
 
-    async fn wait(&self, mut running: Running) -> CallOutcome {
+    async fn wait(&self, mut running: RunningCall) -> CallOutcome {
         tokio::select! {
             done = &mut running.task => CallOutcome::Answer(done.unwrap_or_else(|error| {
                 tracing::error!(%error, "a call ended before its time");
-                Answered::ours(ToolAnswer::failed("failed", "the call was interrupted"))
+                ToolCallAnswer::from_server(ToolAnswer::failed("failed", "the call was interrupted"))
             })),
-            Some(question) = running.questions.recv() => self.park(running, question),
+            Some(question) = running.questions.recv() => self.wait_for_user(running, question),
         }
     }
 
-    fn park(&self, running: Running, question: PendingQuestion) -> CallOutcome {
+    fn wait_for_user(&self, running: RunningCall, question: PendingQuestion) -> CallOutcome {
         let PendingQuestion { form, reply } = question;
         let mut waiting = self.waiting();
         waiting.retain(|_, one| !one.running.task.is_finished());
         if waiting.len() >= MAX_PENDING_QUESTIONS {
             let message = "too many calls wait for an answer; try again later";
-            return CallOutcome::Answer(Answered::ours(ToolAnswer::failed(
+            return CallOutcome::Answer(ToolCallAnswer::from_server(ToolAnswer::failed(
                 "too-many-questions",
                 message,
             )));
         }
         let state = Uuid::new_v4().to_string();
-        waiting.insert(state.clone(), Waiting { reply, running });
+        waiting.insert(state.clone(), PendingCall { reply, running });
         let question = InputRequest::Elicitation(ElicitRequest::new(form));
         let questions = InputRequests::from([(APPROVAL_FIELD.to_owned(), question)]);
         CallOutcome::Question(InputRequiredResult::new(Some(questions), Some(state)))
     }
 
-    fn waiting(&self) -> MutexGuard<'_, HashMap<String, Waiting>> {
+    fn waiting(&self) -> MutexGuard<'_, HashMap<String, PendingCall>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -264,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_clear_yes_is_one() {
+    fn only_explicit_yes_is_consent() {
         for (result, expected) in [
             (json!({"action": "accept", "content": {"answer": "once"}}), Consent::Once),
             (json!({"action": "accept", "content": {"answer": "always"}}), Consent::Always),
@@ -276,16 +277,16 @@ mod tests {
             (json!({"action": "cancel", "content": {"answer": "once"}}), Consent::Unanswered),
         ] {
             let read: ElicitResult = serde_json::from_value(result.clone()).unwrap();
-            assert_eq!(said(&read), expected, "{result}");
+            assert_eq!(consent_of_form(&read), expected, "{result}");
         }
     }
 
     #[tokio::test]
-    async fn an_answer_counts_for_the_call_that_asked() {
-        let rounds = Rounds::default();
+    async fn answer_is_valid_only_for_its_call() {
+        let pending_calls = PendingCalls::default();
         let work = || async {
             let question = CURRENT_CALLER.with(Clone::clone);
-            let Caller::Rounds(questions) = question else { panic!("no rounds") };
+            let Caller::PendingCalls(questions) = question else { panic!("no rounds") };
             let schema = json!({"type": "object", "properties": {}});
             let Value::Object(schema) = schema else { panic!("no object") };
             let requested_schema = ElicitationSchema::from_json_schema(schema).unwrap();
@@ -297,7 +298,7 @@ mod tests {
             };
             let (reply, answer) = oneshot::channel();
             questions.send(PendingQuestion { form, reply }).await.unwrap();
-            Answered::ours(ToolAnswer::text(format!("{:?}", answer.await)))
+            ToolCallAnswer::from_server(ToolAnswer::text(format!("{:?}", answer.await)))
         };
         let arguments = JsonObject::new();
         let state = |told: CallOutcome| match told {
@@ -311,16 +312,19 @@ mod tests {
         let yes = json!({"action": "accept", "content": {"answer": "once"}});
         let yes = InputResponses::from([(APPROVAL_FIELD.to_owned(), yes)]);
 
-        let first = state(rounds.begin("a", &arguments, work()).await);
-        assert_eq!(text(rounds.go_on(&first, "a", &arguments, &yes).await), "Ok(Once)");
-        let closed = text(rounds.go_on(&first, "a", &arguments, &yes).await);
+        let first = state(pending_calls.begin("a", &arguments, work()).await);
+        assert_eq!(text(pending_calls.resume(&first, "a", &arguments, &yes).await), "Ok(Once)");
+        let closed = text(pending_calls.resume(&first, "a", &arguments, &yes).await);
         assert!(closed.contains("has expired"), "{closed}");
 
-        let second = state(rounds.begin("a", &arguments, work()).await);
-        let other = text(rounds.go_on(&second, "b", &arguments, &yes).await);
+        let second = state(pending_calls.begin("a", &arguments, work()).await);
+        let other = text(pending_calls.resume(&second, "b", &arguments, &yes).await);
         assert!(other.contains("has expired"), "{other}");
-        let third = state(rounds.begin("a", &arguments, work()).await);
+        let third = state(pending_calls.begin("a", &arguments, work()).await);
         let nothing = InputResponses::new();
-        assert_eq!(text(rounds.go_on(&third, "a", &arguments, &nothing).await), "Ok(Declined)");
+        assert_eq!(
+            text(pending_calls.resume(&third, "a", &arguments, &nothing).await),
+            "Ok(Declined)"
+        );
     }
 }

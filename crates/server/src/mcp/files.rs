@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_come_back() {
+    fn addresses_round_trip() {
         for (skill, path, expected) in [
             ("pdf", "SKILL.md", "skill://pdf/SKILL.md"),
             ("pdf", "", "skill://pdf"),
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_elsewhere_is_no_address() {
+    fn path_traversal_addresses_are_rejected() {
         for wrong in [
             "file:///etc/passwd",
             "skill://",

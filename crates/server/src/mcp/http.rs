@@ -35,9 +35,9 @@ use tokio::sync::{Mutex as Turn, Semaphore};
 
 use super::{
     McpContext,
-    elicitation::Rounds,
-    message::{self, Wrong},
-    session::{Session, Standing},
+    elicitation::PendingCalls,
+    message::{self, InvalidMessage},
+    session::{Session, SessionState},
     session_activity::{SessionActivity, SessionRequest},
 };
 use crate::{
@@ -104,24 +104,24 @@ impl McpSessions {
     async fn answer(&self, app: App, authenticated: Authenticated<Raw>) -> ApiResult<Response> {
         let Authenticated { caller, body: Raw(request) } = authenticated;
         let mode = wanted_mode(&request)?;
-        let door = self.of(&app, caller);
-        let Ok(place) = Arc::clone(&door.places).try_acquire_owned() else {
+        let session = self.session_of(&app, caller);
+        let Ok(place) = Arc::clone(&session.places).try_acquire_owned() else {
             let message =
                 format!("{MAX_CONCURRENT_REQUESTS} requests are under way: wait for an answer");
             return Err(ApiError::plain(StatusCode::TOO_MANY_REQUESTS, message));
         };
-        let (request, begins) = match look(request).await? {
+        let (request, begins) = match read_message(request).await? {
             Ok(looked) => looked,
-            Err(wrong) => return Ok(complaint(*wrong)),
+            Err(wrong) => return Ok(invalid_message_response(*wrong)),
         };
-        let service = door.service(mode)?;
-        let visit = door.visit(request.headers()).await;
+        let service = session.service(mode)?;
+        let visit = session.track_request(request.headers()).await;
         let response = if begins {
-            let _turn = door.beginning.lock().await;
-            door.make_room().await?;
+            let _turn = session.beginning.lock().await;
+            session.close_idle_session().await?;
             let response = service.handle(request).await;
             // Records the new session as idle from now on.
-            drop(door.visit(response.headers()).await);
+            drop(session.track_request(response.headers()).await);
             response
         } else {
             service.handle(request).await
@@ -139,21 +139,21 @@ impl McpSessions {
         Ok(response)
     }
 
-    fn of(&self, app: &App, caller: Caller) -> McpSession {
+    fn session_of(&self, app: &App, caller: Caller) -> McpSession {
         let token = caller.token.as_ref().map(|token| token.id.clone());
         let key = Key { user: caller.user.id, role: caller.user.role, token };
         let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(door) = sessions.get(&key) {
-            return door.clone();
+        if let Some(session) = sessions.get(&key) {
+            return session.clone();
         }
         if sessions.len() >= MAX_CALLERS {
-            sessions.retain(|_, door| {
-                door.sessions.sessions.try_read().map_or(true, |sessions| !sessions.is_empty())
+            sessions.retain(|_, session| {
+                session.sessions.sessions.try_read().map_or(true, |sessions| !sessions.is_empty())
             });
         }
-        let door = McpSession::new(app, caller);
-        sessions.insert(key, door.clone());
-        door
+        let session = McpSession::new(app, caller);
+        sessions.insert(key, session.clone());
+        session
     }
 }
 
@@ -163,22 +163,23 @@ impl McpSession {
         sessions.session_config.keep_alive = Some(SESSION_IDLE_TIMEOUT);
         let sessions = Arc::new(sessions);
         let tools = tool_runner::tools(app, &caller);
-        let lacking = tool_runner::lacking(app, &caller);
+        let lacking = tool_runner::missing_scope_message(app, &caller);
         let skills = Arc::new(PersonalLibrary::new(app.clone(), caller));
-        let rounds = Arc::new(Rounds::default());
+        let pending_calls = Arc::new(PendingCalls::default());
         let lasting = Arc::new(ExpiringSession::default());
         let service = |mode| {
             let tools = tools.as_ref().map(|tools| Arc::new(tools.with_mode(mode)));
             let (skills, lacking) = (Arc::clone(&skills), lacking.clone());
-            let (rounds, lasting) = (Arc::clone(&rounds), Arc::clone(&lasting));
+            let (pending_calls, lasting) = (Arc::clone(&pending_calls), Arc::clone(&lasting));
             let new = move || {
                 let context = || {
                     let (library, files) = (Arc::clone(&skills), Arc::clone(&skills));
                     let (tools, lacking) = (tools.clone(), lacking.clone());
                     McpContext { library, files, tools, lacking, pinned: Vec::new() }
                 };
-                let shared = lasting.get(mode, |list| Standing::held_to(context(), list));
-                Ok(Session::new(context(), Arc::clone(&rounds)).sharing(shared))
+                let shared =
+                    lasting.get(mode, |list| SessionState::with_allowed_tools(context(), list));
+                Ok(Session::new(context(), Arc::clone(&pending_calls)).with_shared_state(shared))
             };
             (mode, StreamableHttpService::new(new, Arc::clone(&sessions), settings(app)))
         };
@@ -198,16 +199,16 @@ impl McpSession {
     }
 
     /// Records a request in the session that its headers name, if that session exists.
-    async fn visit(&self, headers: &HeaderMap) -> Option<SessionRequest> {
+    async fn track_request(&self, headers: &HeaderMap) -> Option<SessionRequest> {
         let session: SessionId = headers.get(SESSION_HEADER)?.to_str().ok()?.into();
         let there = self.sessions.sessions.read().await.contains_key(&session);
         there.then(|| self.visits.begin(session))
     }
 
     /// Closes the session that is idle for the longest time, if there are too many.
-    async fn make_room(&self) -> ApiResult<()> {
+    async fn close_idle_session(&self) -> ApiResult<()> {
         let there: Vec<SessionId> = self.sessions.sessions.read().await.keys().cloned().collect();
-        let silent = self.visits.silent(&there, Instant::now());
+        let silent = self.visits.longest_idle(&there, Instant::now());
         if there.len() < MAX_SESSIONS_PER_CALLER {
             return Ok(());
         }
@@ -224,29 +225,29 @@ impl McpSession {
 /// The state for requests of one token that belong to no session. Without it, the tool list of a
 /// skill would restrict only the request that loads the skill. It expires like a session.
 #[derive(Default)]
-struct ExpiringSession(Mutex<Option<(Instant, Kept)>>);
+struct ExpiringSession(Mutex<Option<(Instant, ActiveSession)>>);
 
 /// The state of each mode, and the allowed tools of the skill in use. The allowed tools are shared
 /// by all modes, so that switching the mode does not lift the restriction.
 #[derive(Default)]
-struct Kept {
+struct ActiveSession {
     list: Arc<AllowedTools>,
-    by_mode: HashMap<&'static str, Arc<Standing>>,
+    by_mode: HashMap<&'static str, Arc<SessionState>>,
 }
 
 impl ExpiringSession {
     fn get(
         &self,
         mode: &'static str,
-        new: impl FnOnce(Arc<AllowedTools>) -> Standing,
-    ) -> Arc<Standing> {
+        new: impl FnOnce(Arc<AllowedTools>) -> SessionState,
+    ) -> Arc<SessionState> {
         let mut lasting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = lasting.take().filter(|(last, _)| last.elapsed() < SESSION_IDLE_TIMEOUT);
-        let (_, mut kept) = known.unwrap_or_else(|| (Instant::now(), Kept::default()));
+        let (_, mut kept) = known.unwrap_or_else(|| (Instant::now(), ActiveSession::default()));
         let list = Arc::clone(&kept.list);
-        let standing = Arc::clone(kept.by_mode.entry(mode).or_insert_with(|| Arc::new(new(list))));
+        let state = Arc::clone(kept.by_mode.entry(mode).or_insert_with(|| Arc::new(new(list))));
         *lasting = Some((Instant::now(), kept));
-        standing
+        state
     }
 }
 
@@ -265,7 +266,7 @@ fn wanted_mode(request: &Request) -> ApiResult<&'static str> {
 
 /// Reads a message and whether it starts a session. Only `initialize` does, whatever revision it
 /// names. The inner error is an invalid message.
-async fn look(request: Request) -> ApiResult<Result<(Request, bool), Box<Wrong>>> {
+async fn read_message(request: Request) -> ApiResult<Result<(Request, bool), Box<InvalidMessage>>> {
     if request.method() != Method::POST || !is_json(request.headers()) {
         return Ok(Ok((request, false)));
     }
@@ -288,7 +289,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 /// The response to an invalid message.
-fn complaint(Wrong { error, id }: Wrong) -> Response {
+fn invalid_message_response(InvalidMessage { error, id }: InvalidMessage) -> Response {
     // A request with wrong parameters can still be answered with a JSON-RPC error.
     let status = match error.code {
         ErrorCode::INVALID_PARAMS => StatusCode::OK,

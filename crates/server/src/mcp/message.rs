@@ -8,16 +8,16 @@ use serde_json::Value;
 
 /// The reason why bytes are not a valid message.
 #[derive(Debug)]
-pub(super) struct Wrong {
+pub(super) struct InvalidMessage {
     pub(super) error: ErrorData,
     /// The id of the invalid request, if it could be read.
     pub(super) id: Option<RequestId>,
 }
 
 /// Parses one message.
-pub(super) fn read(bytes: &[u8]) -> Result<ClientJsonRpcMessage, Box<Wrong>> {
+pub(super) fn read(bytes: &[u8]) -> Result<ClientJsonRpcMessage, Box<InvalidMessage>> {
     let wrong = |code, message: String, id| {
-        Box::new(Wrong { error: ErrorData::new(code, message, None), id })
+        Box::new(InvalidMessage { error: ErrorData::new(code, message, None), id })
     };
     let value = serde_json::from_slice::<Value>(bytes).map_err(|error| {
         wrong(ErrorCode::PARSE_ERROR, format!("the message is no JSON: {error}"), None)

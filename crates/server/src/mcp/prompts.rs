@@ -18,7 +18,7 @@ use savoir_skill::{
 };
 
 use super::{
-    resources::{RESULT_TTL_MS, SkillResources, behind, failed},
+    resources::{RESULT_TTL_MS, SkillResources, failed, page_after},
     session::invalid,
     tools::origin,
 };
@@ -35,7 +35,7 @@ impl SkillResources {
     ) -> Result<ListPromptsResult, ErrorData> {
         let mut names = self.library.choices().await.map_err(|error| failed(&error))?;
         names.sort_unstable();
-        let names = behind(&names, cursor)?;
+        let names = page_after(&names, cursor)?;
         let (mut prompts, mut next) = (Vec::new(), None);
         for (index, name) in names.iter().enumerate() {
             // Skip skills that cannot be read.
@@ -69,7 +69,7 @@ impl SkillResources {
             )));
         }
         let directory = self.files.directory(&name);
-        let arguments = given(arguments.unwrap_or_default())?;
+        let arguments = check_arguments(arguments.unwrap_or_default())?;
         let text = render(&skill, &arguments, directory.as_deref());
         let text = text.map_err(|error| invalid(format!("{name}: {error}")))?;
         self.library.used(&name).await;
@@ -82,7 +82,7 @@ impl SkillResources {
 }
 
 /// The arguments of a prompt; the protocol allows only texts.
-fn given(mut arguments: JsonObject) -> Result<JsonObject, ErrorData> {
+fn check_arguments(mut arguments: JsonObject) -> Result<JsonObject, ErrorData> {
     arguments.retain(|_, value| !value.is_null());
     match arguments.iter().find(|(_, value)| !value.is_string()) {
         Some((name, _)) => {
@@ -95,7 +95,7 @@ fn given(mut arguments: JsonObject) -> Result<JsonObject, ErrorData> {
 /// A skill as a prompt, if it has inputs or only users may call it.
 fn prompt(skill: &Skill) -> Option<Prompt> {
     let names: Vec<String> =
-        input_names(skill).into_iter().filter(|name| takes(skill, name)).collect();
+        input_names(skill).into_iter().filter(|name| has_input(skill, name)).collect();
     if names.is_empty() && skill.policy.model_invocable != Some(false) {
         return None;
     }
@@ -107,7 +107,7 @@ fn prompt(skill: &Skill) -> Option<Prompt> {
 
 /// Whether a skill takes arguments. Every skill of Claude Code can be called with some, but not all
 /// use them.
-fn takes(skill: &Skill, name: &str) -> bool {
+fn has_input(skill: &Skill, name: &str) -> bool {
     name != ARGUMENTS || takes_arguments(skill)
 }
 

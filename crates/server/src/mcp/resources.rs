@@ -57,7 +57,7 @@ impl SkillResources {
         let cursor = cursor.map(|cursor| parse(cursor).ok_or_else(unknown_cursor)).transpose()?;
         let names = self.names().await?;
         let from = match &cursor {
-            Some((skill, _)) => place(&names, skill)?,
+            Some((skill, _)) => position_of(&names, skill)?,
             None => 0,
         };
         let (mut resources, mut next) = (Vec::new(), None);
@@ -97,7 +97,7 @@ impl SkillResources {
         if !fits(&files) {
             return Err(missing(&too_large(&skill)));
         }
-        let path = self.behind_own_name(&skill, path, &files).await;
+        let path = self.display_path(&skill, path, &files).await;
         let most = usize::try_from(MAX_SKILL_BYTES).unwrap_or(usize::MAX);
         let bytes = self.files.bytes(&skill, &path, most).await.map_err(|error| missing(&error))?;
         let contents = match String::from_utf8(bytes) {
@@ -120,7 +120,7 @@ impl SkillResources {
             return Err(invalid(too_large(&skill)));
         }
         let requested_folder = folder.clone();
-        let folder = self.behind_own_name(&skill, folder, &files).await;
+        let folder = self.display_path(&skill, folder, &files).await;
         // The returned addresses start like the requested one.
         let before = match requested_folder.split('/').next() {
             Some(own) if requested_folder != folder => format!("{own}/"),
@@ -162,11 +162,11 @@ impl SkillResources {
             Some(cursor) => Some(cursor.as_str().ok_or_else(unknown_cursor)?),
         };
         let names = self.names().await?;
-        let names = behind(&names, cursor)?;
+        let names = page_after(&names, cursor)?;
         let mut skills = Vec::new();
         let page = names.get(..SKILLS_PER_PAGE).unwrap_or(names);
         for name in page {
-            match self.whole(name).await {
+            match self.describe_skill(name).await {
                 Ok(skill) => skills.push(skill),
                 Err(reason) => tracing::debug!(skill = %name, %reason, "a skill is not handed on"),
             }
@@ -187,7 +187,7 @@ impl SkillResources {
         let of_skill = parse(uri).filter(|(_, path)| is_first(path));
         let no_skill = || invalid(format!("`{}` is no SKILL.md", shorten_name(uri)));
         let (name, _) = of_skill.ok_or_else(no_skill)?;
-        let skill = self.whole(&name).await.map_err(invalid)?;
+        let skill = self.describe_skill(&name).await.map_err(invalid)?;
         if let Some(own) = skill["uri"].as_str().filter(|own| *own != uri) {
             let told = shorten_name(uri);
             return Err(invalid(format!("there is no skill at `{told}`; ask for `{own}`")));
@@ -198,7 +198,7 @@ impl SkillResources {
     }
 
     /// A skill in the format of the extension; an error message if that is not possible.
-    async fn whole(&self, name: &str) -> Result<Value, String> {
+    async fn describe_skill(&self, name: &str) -> Result<Value, String> {
         let files = self.files.list(name).await.map_err(|error| error.to_string())?;
         if !fits(&files) {
             return Err(too_large(name));
@@ -233,7 +233,7 @@ impl SkillResources {
 
     /// Removes the frontmatter name from a path inside a skill: if the folder has another name, the
     /// extension uses `skill://FOLDER/NAME/SKILL.md`.
-    async fn behind_own_name(&self, skill: &str, path: String, files: &[(String, u64)]) -> String {
+    async fn display_path(&self, skill: &str, path: String, files: &[(String, u64)]) -> String {
         let (first, rest) = path.split_once('/').unwrap_or((&path, ""));
         if first == skill || !is_part(first) || has_below(files, first) {
             return path;
@@ -302,17 +302,17 @@ fn too_large(skill: &str) -> String {
 
 /// The index of a skill in sorted names. If the skill of a cursor was removed, paging fails with an
 /// error instead of returning another list.
-fn place(names: &[String], name: &str) -> Result<usize, ErrorData> {
+fn position_of(names: &[String], name: &str) -> Result<usize, ErrorData> {
     names.binary_search_by(|known| known.as_str().cmp(name)).map_err(|_| unknown_cursor())
 }
 
 /// The names after the one in a cursor.
-pub(super) fn behind<'a>(
+pub(super) fn page_after<'a>(
     names: &'a [String],
     cursor: Option<&str>,
 ) -> Result<&'a [String], ErrorData> {
     match cursor {
-        Some(cursor) => Ok(&names[place(names, cursor)? + 1..]),
+        Some(cursor) => Ok(&names[position_of(names, cursor)? + 1..]),
         None => Ok(names),
     }
 }

@@ -21,9 +21,9 @@ use savoir_skill::name::shorten_name;
 
 use super::{
     McpContext,
-    elicitation::{self, CallOutcome, Rounds},
+    elicitation::{self, CallOutcome, PendingCalls},
     resources::{self, RESULT_TTL_MS, SKILLS_EXTENSION, SkillResources},
-    tools::{self, Counter},
+    tools::{self, SessionTools},
 };
 
 /// The instructions that a client gets at the start.
@@ -51,22 +51,25 @@ const KNOWN_METHODS: [&str; 14] = [
 
 /// The state between two requests: the skill in use, its tools, and subscriptions.
 #[derive(Debug)]
-pub(super) struct Standing {
-    counter: Arc<Counter>,
+pub(super) struct SessionState {
+    counter: Arc<SessionTools>,
     /// Subscribers to changes of tools or skills, in protocol revisions with subscriptions.
     listeners: Mutex<Vec<SubscriptionSink>>,
     /// The edition of the library that the client knows; zero before the first request.
     told: AtomicU64,
 }
 
-impl Standing {
+impl SessionState {
     pub(super) fn new(context: McpContext) -> Self {
-        Self::held_to(context, Arc::default())
+        Self::with_allowed_tools(context, Arc::default())
     }
 
     /// Creates the state with a list of allowed tools that is shared with other states.
-    pub(super) fn held_to(context: McpContext, allowed_tools: Arc<AllowedTools>) -> Self {
-        let counter = Arc::new(Counter::new(context, allowed_tools));
+    pub(super) fn with_allowed_tools(
+        context: McpContext,
+        allowed_tools: Arc<AllowedTools>,
+    ) -> Self {
+        let counter = Arc::new(SessionTools::new(context, allowed_tools));
         Self { counter, listeners: Mutex::default(), told: AtomicU64::new(0) }
     }
 
@@ -75,14 +78,18 @@ impl Standing {
     }
 
     /// Notifies a client, once, that the skills changed since it last read them.
-    pub(super) async fn tell_of_skills(&self, library: &dyn Library, peer: &Peer<RoleServer>) {
+    pub(super) async fn notify_skills_changed(
+        &self,
+        library: &dyn Library,
+        peer: &Peer<RoleServer>,
+    ) {
         let Some(now) = library.edition() else { return };
         let before = self.told.swap(now, Ordering::AcqRel);
         if before == 0 || before == now {
             return;
         }
         // Errors are ignored: a client that no longer listens does not need the notification.
-        if is_greeted(peer) {
+        if is_initialized(peer) {
             let _ = peer.notify_tool_list_changed().await;
             let _ = peer.notify_prompt_list_changed().await;
             let _ = peer.notify_resource_list_changed().await;
@@ -97,7 +104,7 @@ impl Standing {
 
 /// Whether the client started with a handshake of a protocol revision in which a server may send
 /// messages by itself.
-fn is_greeted(peer: &Peer<RoleServer>) -> bool {
+fn is_initialized(peer: &Peer<RoleServer>) -> bool {
     let info = peer.peer_info();
     info.is_some_and(|info| info.protocol_version < ProtocolVersion::V_2026_07_28)
 }
@@ -105,56 +112,59 @@ fn is_greeted(peer: &Peer<RoleServer>) -> bool {
 /// One client.
 #[derive(Debug)]
 pub(super) struct Session {
-    standing: Arc<Standing>,
+    state: Arc<SessionState>,
     /// The state for a request without a session, where each request has its own client.
-    shared: Option<Arc<Standing>>,
-    stacks: SkillResources,
-    rounds: Arc<Rounds>,
+    shared: Option<Arc<SessionState>>,
+    resources: SkillResources,
+    pending_calls: Arc<PendingCalls>,
 }
 
 impl Session {
-    pub(super) fn new(context: McpContext, rounds: Arc<Rounds>) -> Self {
+    pub(super) fn new(context: McpContext, pending_calls: Arc<PendingCalls>) -> Self {
         let (library, files) = (Arc::clone(&context.library), Arc::clone(&context.files));
-        let standing = Arc::new(Standing::new(context));
-        Self { standing, shared: None, stacks: SkillResources { library, files }, rounds }
+        let state = Arc::new(SessionState::new(context));
+        Self { state, shared: None, resources: SkillResources { library, files }, pending_calls }
     }
 
     /// Adds the state that requests without a session share.
-    pub(super) fn sharing(self, shared: Arc<Standing>) -> Self {
+    pub(super) fn with_shared_state(self, shared: Arc<SessionState>) -> Self {
         Self { shared: Some(shared), ..self }
     }
 
     /// The state and the library, for the task that watches the skills.
-    pub(super) fn watched(&self) -> (Arc<Standing>, Arc<dyn Library>) {
-        (Arc::clone(&self.standing), Arc::clone(&self.stacks.library))
+    pub(super) fn state_and_library(&self) -> (Arc<SessionState>, Arc<dyn Library>) {
+        (Arc::clone(&self.state), Arc::clone(&self.resources.library))
     }
 
-    async fn tell_of_skills(&self, context: &RequestContext<RoleServer>) {
-        let standing = self.standing(context);
-        standing.tell_of_skills(&*self.stacks.library, &context.peer).await;
+    async fn notify_skills_changed(&self, context: &RequestContext<RoleServer>) {
+        let state = self.state(context);
+        state.notify_skills_changed(&*self.resources.library, &context.peer).await;
     }
 
-    fn standing(&self, context: &RequestContext<RoleServer>) -> &Standing {
-        self.shared.as_ref().filter(|_| is_modern(context)).unwrap_or(&self.standing)
+    fn state(&self, context: &RequestContext<RoleServer>) -> &SessionState {
+        self.shared.as_ref().filter(|_| has_subscriptions(context)).unwrap_or(&self.state)
     }
 
     /// Notifies a client that its tools changed.
-    async fn tell_of_tools(&self, context: &RequestContext<RoleServer>) {
-        if !is_modern(context) {
+    async fn notify_tools_changed(&self, context: &RequestContext<RoleServer>) {
+        if !has_subscriptions(context) {
             if let Err(error) = context.peer.notify_tool_list_changed().await {
                 tracing::debug!(%error, "a client was not told of other tools");
             }
             return;
         }
-        for sink in self.standing(context).sinks() {
+        for sink in self.state(context).sinks() {
             // Errors are ignored: a client that no longer listens does not need the notification.
             let _ = sink.notify_tool_list_changed().await;
         }
     }
 
     /// Adds the capability for notifications if changes of skills are watched.
-    fn noticing(&self, mut capabilities: ServerCapabilities) -> ServerCapabilities {
-        if self.stacks.library.edition().is_some() {
+    fn with_change_notifications(
+        &self,
+        mut capabilities: ServerCapabilities,
+    ) -> ServerCapabilities {
+        if self.resources.library.edition().is_some() {
             capabilities.prompts.get_or_insert_default().list_changed = Some(true);
             capabilities.resources.get_or_insert_default().list_changed = Some(true);
         }
@@ -167,27 +177,27 @@ impl Session {
         context: &RequestContext<RoleServer>,
     ) -> CallOutcome {
         let CallToolRequestParams { name, arguments, input_responses, request_state, .. } = request;
-        let (modern, arguments) = (is_modern(context), arguments.unwrap_or_default());
+        let (modern, arguments) = (has_subscriptions(context), arguments.unwrap_or_default());
         if modern && let Some(state) = request_state {
             let answers = input_responses.unwrap_or_default();
-            return self.rounds.go_on(&state, &name, &arguments, &answers).await;
+            return self.pending_calls.resume(&state, &name, &arguments, &answers).await;
         }
-        let counter = Arc::clone(&self.standing(context).counter);
+        let counter = Arc::clone(&self.state(context).counter);
         let moment = counter.now();
         let work = counter.call(name.clone().into_owned(), arguments.clone(), moment);
         if !elicitation::can_ask(context) {
             CallOutcome::Answer(work.await)
         } else if modern {
-            self.rounds.begin(&name, &arguments, work).await
+            self.pending_calls.begin(&name, &arguments, work).await
         } else {
-            CallOutcome::Answer(elicitation::asking(context.peer.clone(), work).await)
+            CallOutcome::Answer(elicitation::with_client(context.peer.clone(), work).await)
         }
     }
 }
 
 /// Whether the client uses the protocol revision without sessions, where a server sends no
 /// requests.
-pub(super) fn is_modern(context: &RequestContext<RoleServer>) -> bool {
+pub(super) fn has_subscriptions(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }
 
@@ -207,7 +217,7 @@ impl ServerHandler for Session {
             .enable_tools()
             .enable_tool_list_changed()
             .build();
-        let capabilities = self.noticing(capabilities);
+        let capabilities = self.with_change_notifications(capabilities);
         let version = env!("CARGO_PKG_VERSION");
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("savoir", version).with_title("Savoir"))
@@ -223,8 +233,8 @@ impl ServerHandler for Session {
         if request.and_then(|request| request.cursor).is_some() {
             return Err(resources::unknown_cursor());
         }
-        self.tell_of_skills(&context).await;
-        let offered = self.standing(&context).counter.offered().await;
+        self.notify_skills_changed(&context).await;
+        let offered = self.state(&context).counter.offered().await;
         let tools = ListToolsResult::with_all_items(offered);
         // No caching: the tools change with the next `use_skill`.
         Ok(tools.with_ttl_ms(0).with_cache_scope(CacheScope::Private))
@@ -236,8 +246,8 @@ impl ServerHandler for Session {
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
-        let listed = self.stacks.prompts(cursor.as_deref()).await;
-        self.tell_of_skills(&context).await;
+        let listed = self.resources.prompts(cursor.as_deref()).await;
+        self.notify_skills_changed(&context).await;
         listed
     }
 
@@ -246,15 +256,15 @@ impl ServerHandler for Session {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let (mut told, opened) = self.stacks.prompt(request).await?;
-        let counter = &self.standing(&context).counter;
+        let (mut told, opened) = self.resources.prompt(request).await?;
+        let counter = &self.state(&context).counter;
         // The user chose the skill, so its tool list applies as if a model had loaded it.
         let other_tools = counter.follow(&opened.skill);
         // The note is in our words, so it is separate from the text of the skill.
         let note = counter.note(&opened);
         told.messages.extend(note.map(|note| PromptMessage::new_text(Role::User, note)));
         if other_tools {
-            self.tell_of_tools(&context).await;
+            self.notify_tools_changed(&context).await;
         }
         Ok(told.into())
     }
@@ -265,8 +275,8 @@ impl ServerHandler for Session {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
-        let listed = self.stacks.page(cursor.as_deref()).await;
-        self.tell_of_skills(&context).await;
+        let listed = self.resources.page(cursor.as_deref()).await;
+        self.notify_skills_changed(&context).await;
         listed
     }
 
@@ -284,7 +294,7 @@ impl ServerHandler for Session {
         request: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        Ok(self.stacks.contents(&request.uri).await?.into())
+        Ok(self.resources.contents(&request.uri).await?.into())
     }
 
     fn get_tool(&self, _: &str) -> Option<Tool> {
@@ -303,11 +313,11 @@ impl ServerHandler for Session {
                 return Err(ErrorData::invalid_request("the call was cancelled", None));
             }
         };
-        self.tell_of_skills(&context).await;
+        self.notify_skills_changed(&context).await;
         match told {
             CallOutcome::Answer(answered) => {
                 if answered.brought {
-                    self.tell_of_tools(&context).await;
+                    self.notify_tools_changed(&context).await;
                 }
                 Ok(tools::result(answered).into())
             }
@@ -321,7 +331,7 @@ impl ServerHandler for Session {
     ) -> Option<SubscriptionFilter> {
         let mut accepted = SubscriptionFilter::default();
         accepted.tools_list_changed = wanted.tools_list_changed;
-        if self.stacks.library.edition().is_some() {
+        if self.resources.library.edition().is_some() {
             accepted.prompts_list_changed = wanted.prompts_list_changed;
             accepted.resources_list_changed = wanted.resources_list_changed;
         }
@@ -330,8 +340,8 @@ impl ServerHandler for Session {
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         // Only the protocol revision without sessions has subscriptions.
-        let standing = self.shared.as_ref().unwrap_or(&self.standing);
-        let listeners = || standing.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.shared.as_ref().unwrap_or(&self.state);
+        let listeners = || state.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         let sink = context.sink().clone();
         listeners().push(sink.clone());
         context.cancelled().await;
@@ -347,9 +357,9 @@ impl ServerHandler for Session {
         let CustomRequest { method, params, .. } = request;
         let params = params.as_ref();
         let told = match method.as_str() {
-            "skills/list" => self.stacks.skills(params).await,
-            "skills/get" => self.stacks.skill(params).await,
-            "resources/directory/read" => self.stacks.children(params).await,
+            "skills/list" => self.resources.skills(params).await,
+            "skills/get" => self.resources.skill(params).await,
+            "resources/directory/read" => self.resources.children(params).await,
             known if KNOWN_METHODS.contains(&known) => {
                 Err(invalid(format!("the parameters of `{method}` have another shape")))
             }

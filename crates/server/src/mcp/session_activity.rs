@@ -13,10 +13,10 @@ const MIN_IDLE_TIME: Duration = Duration::from_mins(1);
 
 /// The activity in the sessions of one caller.
 #[derive(Clone, Debug, Default)]
-pub(super) struct SessionActivity(Arc<Mutex<HashMap<SessionId, Seen>>>);
+pub(super) struct SessionActivity(Arc<Mutex<HashMap<SessionId, LastActivity>>>);
 
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct LastActivity {
     /// Requests whose responses are not complete.
     open: usize,
     last: Instant,
@@ -34,13 +34,13 @@ impl SessionActivity {
     pub(super) fn begin(&self, session: SessionId) -> SessionRequest {
         let mut seen = self.seen();
         let last = Instant::now();
-        seen.entry(session.clone()).or_insert(Seen { open: 0, last }).open += 1;
+        seen.entry(session.clone()).or_insert(LastActivity { open: 0, last }).open += 1;
         SessionRequest { visits: self.clone(), session }
     }
 
     /// The session that is idle for the longest time, if that is long enough. Drops the records of
     /// all sessions that are not in the list.
-    pub(super) fn silent(&self, sessions: &[SessionId], now: Instant) -> Option<SessionId> {
+    pub(super) fn longest_idle(&self, sessions: &[SessionId], now: Instant) -> Option<SessionId> {
         let mut seen = self.seen();
         seen.retain(|session, seen| seen.open > 0 || sessions.contains(session));
         let idle = seen.iter().filter(|(session, seen)| {
@@ -50,7 +50,7 @@ impl SessionActivity {
         idle.min_by_key(|(_, seen)| seen.last).map(|(session, _)| session.clone())
     }
 
-    fn seen(&self) -> MutexGuard<'_, HashMap<SessionId, Seen>> {
+    fn seen(&self) -> MutexGuard<'_, HashMap<SessionId, LastActivity>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_one_that_is_silent_the_longest_gives_way() {
+    fn longest_idle_session_is_closed() {
         let visits = SessionActivity::default();
         let [a, b, gone] = ["a", "b", "gone"].map(SessionId::from);
         let both = [a.clone(), b.clone()];
@@ -77,13 +77,17 @@ mod tests {
         let reading = visits.begin(a.clone());
         drop(visits.begin(b.clone()));
         let later = Instant::now() + MIN_IDLE_TIME;
-        assert_eq!(visits.silent(&both, Instant::now()), None, "they have just come");
-        assert_eq!(visits.silent(&both, later), Some(b.clone()), "somebody waits for an answer");
+        assert_eq!(visits.longest_idle(&both, Instant::now()), None, "they have just come");
+        assert_eq!(
+            visits.longest_idle(&both, later),
+            Some(b.clone()),
+            "somebody waits for an answer"
+        );
         drop(reading);
-        assert_eq!(visits.silent(&both, Instant::now() + MIN_IDLE_TIME), Some(b.clone()));
+        assert_eq!(visits.longest_idle(&both, Instant::now() + MIN_IDLE_TIME), Some(b.clone()));
         drop(visits.begin(b));
-        assert_eq!(visits.silent(&both, Instant::now() + MIN_IDLE_TIME), Some(a));
-        assert_eq!(visits.silent(&[], later), None);
+        assert_eq!(visits.longest_idle(&both, Instant::now() + MIN_IDLE_TIME), Some(a));
+        assert_eq!(visits.longest_idle(&[], later), None);
         assert!(visits.seen().is_empty(), "what ended is forgotten");
     }
 }

@@ -30,9 +30,9 @@ use tokio::{
 
 use super::{
     McpContext,
-    elicitation::Rounds,
-    message::{self, Wrong},
-    session::{Session, Standing},
+    elicitation::PendingCalls,
+    message::{self, InvalidMessage},
+    session::{Session, SessionState},
     tools::runs_a_tool,
 };
 
@@ -65,14 +65,14 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let session = Session::new(context, Arc::new(Rounds::default()));
-    let (standing, library) = session.watched();
+    let session = Session::new(context, Arc::new(PendingCalls::default()));
+    let (state, library) = session.state_and_library();
     match session.serve(Lines::new(read, write)).await {
         Ok(running) => {
             let peer = running.peer().clone();
             tokio::select! {
                 ended = running.waiting() => ended.map(drop).map_err(io::Error::other),
-                () = watch(&standing, &*library, &peer) => Ok(()),
+                () = watch(&state, &*library, &peer) => Ok(()),
             }
         }
         // A client that disconnects before the handshake is not an error.
@@ -86,7 +86,7 @@ where
 }
 
 /// Notifies the client of changed skills until it disconnects.
-async fn watch(standing: &Standing, library: &dyn Library, peer: &Peer<RoleServer>) {
+async fn watch(state: &SessionState, library: &dyn Library, peer: &Peer<RoleServer>) {
     if library.edition().is_none() {
         return pending().await;
     }
@@ -96,7 +96,7 @@ async fn watch(standing: &Standing, library: &dyn Library, peer: &Peer<RoleServe
         tracing::debug!(%error, "the skills cannot be looked at");
     }
     loop {
-        standing.tell_of_skills(library, peer).await;
+        state.notify_skills_changed(library, peer).await;
         sleep(SKILL_CHECK_INTERVAL).await;
     }
 }
@@ -111,30 +111,30 @@ struct Lines<R> {
     begun: bool,
     /// Whether the time for open requests after the end of the input is over.
     ended: bool,
-    writer: Option<mpsc::Sender<Written>>,
+    writer: Option<mpsc::Sender<QueuedLine>>,
     /// The response to a rejected request, until there is room to send it.
     refusal: Option<Vec<u8>>,
     task: Option<JoinHandle<()>>,
-    open: Arc<Open>,
+    open: Arc<OpenRequests>,
 }
 
 /// A line to write, and a channel that reports the result.
-struct Written {
+struct QueuedLine {
     line: Vec<u8>,
     done: oneshot::Sender<io::Result<()>>,
 }
 
 /// Requests without a response.
 #[derive(Debug, Default)]
-struct Open {
+struct OpenRequests {
     /// A list, because a client may use an id twice.
-    requests: Mutex<Vec<(RequestId, Work)>>,
+    requests: Mutex<Vec<(RequestId, RequestKind)>>,
     fewer: Notify,
 }
 
 /// The work for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Work {
+enum RequestKind {
     /// A request that is answered at once.
     Answer,
     /// A request that runs a tool of a skill, which may take any time.
@@ -145,16 +145,16 @@ enum Work {
 enum Line {
     Message(Box<ClientJsonRpcMessage>),
     Nothing,
-    Wrong(Box<Wrong>),
+    InvalidMessage(Box<InvalidMessage>),
     End,
 }
 
-impl Open {
-    fn requests(&self) -> MutexGuard<'_, Vec<(RequestId, Work)>> {
+impl OpenRequests {
+    fn requests(&self) -> MutexGuard<'_, Vec<(RequestId, RequestKind)>> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, id: RequestId, work: Work) {
+    fn add(&self, id: RequestId, work: RequestKind) {
         self.requests().push((id, work));
     }
 
@@ -167,12 +167,12 @@ impl Open {
         self.fewer.notify_waiters();
     }
 
-    fn count(&self, counts: impl Fn(Work) -> bool) -> usize {
+    fn count(&self, counts: impl Fn(RequestKind) -> bool) -> usize {
         self.requests().iter().filter(|(_, work)| counts(*work)).count()
     }
 
     /// Waits until fewer than `most` matching requests are open.
-    async fn fewer_than(&self, most: usize, counts: impl Fn(Work) -> bool) {
+    async fn wait_for_fewer(&self, most: usize, counts: impl Fn(RequestKind) -> bool) {
         loop {
             let fewer = self.fewer.notified();
             if self.count(&counts) < most {
@@ -183,15 +183,19 @@ impl Open {
     }
 
     /// Waits until no matching request is open.
-    async fn none(&self, counts: impl Fn(Work) -> bool) {
-        self.fewer_than(1, counts).await;
+    async fn wait_for_none(&self, counts: impl Fn(RequestKind) -> bool) {
+        self.wait_for_fewer(1, counts).await;
     }
 
     /// Waits for open requests after the end of the input: a client that pipes requests in wants
     /// all responses. Tools get less time than other requests, so that none runs for nobody.
-    async fn last_answers(&self) {
-        if timeout(SHUTDOWN_RUN_TIMEOUT, self.none(|_| true)).await.is_err() {
-            let _ = timeout(SHUTDOWN_REPLY_TIMEOUT, self.none(|work| work == Work::Answer)).await;
+    async fn wait_for_last_answers(&self) {
+        if timeout(SHUTDOWN_RUN_TIMEOUT, self.wait_for_none(|_| true)).await.is_err() {
+            let _ = timeout(
+                SHUTDOWN_REPLY_TIMEOUT,
+                self.wait_for_none(|work| work == RequestKind::Answer),
+            )
+            .await;
         }
     }
 
@@ -221,7 +225,7 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
     async fn next(&mut self) -> Line {
         loop {
             let (taken, ended) = match self.read.fill_buf().await {
-                Ok([]) => return self.last(),
+                Ok([]) => return self.finish_input(),
                 Ok(there) => {
                     let end = there.iter().position(|byte| *byte == b'\n');
                     let part = &there[..end.unwrap_or(there.len())];
@@ -239,44 +243,47 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
             };
             self.read.consume(taken);
             if ended {
-                return self.taken();
+                return self.finish_line();
             }
         }
     }
 
     /// Text before the end of the input without a line break is a line, too.
-    fn last(&mut self) -> Line {
-        if self.line.is_empty() && !self.discarding { Line::End } else { self.taken() }
+    fn finish_input(&mut self) -> Line {
+        if self.line.is_empty() && !self.discarding { Line::End } else { self.finish_line() }
     }
 
-    fn taken(&mut self) -> Line {
+    fn finish_line(&mut self) -> Line {
         let line = std::mem::take(&mut self.line);
         if std::mem::take(&mut self.discarding) {
             let message = format!("a message has at most {MAX_LINE_BYTES} bytes");
             let error = ErrorData::invalid_request(message, None);
-            return Line::Wrong(Box::new(Wrong { error, id: None }));
+            return Line::InvalidMessage(Box::new(InvalidMessage { error, id: None }));
         }
         if line.trim_ascii().is_empty() {
             return Line::Nothing;
         }
         match message::read(&line) {
             Ok(message) => Line::Message(Box::new(message)),
-            Err(wrong) => Line::Wrong(wrong),
+            Err(wrong) => Line::InvalidMessage(wrong),
         }
     }
 
     /// Whether a message may be handled. Before the handshake, only requests are answered.
-    fn admitted(&mut self, message: &ClientJsonRpcMessage) -> bool {
+    fn is_admitted(&mut self, message: &ClientJsonRpcMessage) -> bool {
         match message {
             JsonRpcMessage::Request(request) => {
                 let runs = matches!(&request.request,
                     ClientRequest::CallToolRequest(call) if runs_a_tool(&call.params.name));
-                if runs && self.open.count(|work| work == Work::Run) >= MAX_OPEN_REQUESTS {
+                if runs && self.open.count(|work| work == RequestKind::Run) >= MAX_OPEN_REQUESTS {
                     self.refuse(request.id.clone());
                     return false;
                 }
-                self.open.add(request.id.clone(), if runs { Work::Run } else { Work::Answer });
-                self.begun |= begins(&request.request);
+                self.open.add(
+                    request.id.clone(),
+                    if runs { RequestKind::Run } else { RequestKind::Answer },
+                );
+                self.begun |= starts_work(&request.request);
                 true
             }
             JsonRpcMessage::Notification(told) => {
@@ -301,21 +308,21 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
 
     /// Waits until the client has read enough responses. Running tools are not waited for: they may
     /// wait for answers of the client.
-    async fn make_room(&mut self) {
-        let fewer = self.open.fewer_than(MAX_OPEN_REQUESTS, |work| work == Work::Answer);
+    async fn close_idle_session(&mut self) {
+        let fewer = self.open.wait_for_fewer(MAX_OPEN_REQUESTS, |work| work == RequestKind::Answer);
         let _ = timeout(MAX_QUEUE_WAIT, fewer).await;
         if let Some(writer) = self.writer.as_ref().filter(|_| self.refusal.is_some())
             && let Ok(place) = writer.reserve().await
             && let Some(line) = self.refusal.take()
         {
             let (done, _) = oneshot::channel();
-            place.send(Written { line, done });
+            place.send(QueuedLine { line, done });
         }
     }
 
     /// Reports an invalid line. If the client does not read, the report is dropped.
-    fn complain(&self, wrong: Wrong) {
-        let Wrong { error, id } = wrong;
+    fn complain(&self, wrong: InvalidMessage) {
+        let InvalidMessage { error, id } = wrong;
         tracing::warn!(message = %error.message, "a message cannot be understood");
         let (Some(writer), Ok(line)) =
             (&self.writer, line(&ServerJsonRpcMessage::error(error, id)))
@@ -323,14 +330,14 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
             return;
         };
         let (done, _) = oneshot::channel();
-        if writer.try_send(Written { line, done }).is_err() {
+        if writer.try_send(QueuedLine { line, done }).is_err() {
             tracing::debug!("nobody reads the answers");
         }
     }
 }
 
 /// Whether a request starts the session, in one of the ways that the protocol defines.
-fn begins(request: &ClientRequest) -> bool {
+fn starts_work(request: &ClientRequest) -> bool {
     match request {
         ClientRequest::InitializeRequest(_) => true,
         ClientRequest::PingRequest(_) | ClientRequest::DiscoverRequest(_) => false,
@@ -351,8 +358,8 @@ fn line(message: &ServerJsonRpcMessage) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-async fn write_lines<W: AsyncWrite + Unpin>(mut lines: mpsc::Receiver<Written>, mut write: W) {
-    while let Some(Written { line, done }) = lines.recv().await {
+async fn write_lines<W: AsyncWrite + Unpin>(mut lines: mpsc::Receiver<QueuedLine>, mut write: W) {
+    while let Some(QueuedLine { line, done }) = lines.recv().await {
         let written = match write.write_all(&line).await {
             Ok(()) => write.flush().await,
             Err(error) => Err(error),
@@ -380,7 +387,7 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleServer> for Lines<R> {
             let closed = || io::Error::from(io::ErrorKind::BrokenPipe);
             let writer = writer.ok_or_else(closed)?;
             let line = line(&item)?;
-            writer.send(Written { line, done }).await.map_err(|_| closed())?;
+            writer.send(QueuedLine { line, done }).await.map_err(|_| closed())?;
             let written = written.await.unwrap_or_else(|_| Err(closed()));
             if let Some(id) = answered {
                 open.remove(&id);
@@ -391,14 +398,14 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleServer> for Lines<R> {
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
-            self.make_room().await;
+            self.close_idle_session().await;
             match self.next().await {
-                Line::Message(message) if self.admitted(&message) => return Some(*message),
+                Line::Message(message) if self.is_admitted(&message) => return Some(*message),
                 Line::Message(_) | Line::Nothing => {}
-                Line::Wrong(wrong) => self.complain(*wrong),
+                Line::InvalidMessage(wrong) => self.complain(*wrong),
                 Line::End => {
                     if !self.ended {
-                        self.open.last_answers().await;
+                        self.open.wait_for_last_answers().await;
                         self.ended = true;
                     }
                     // Running requests are cancelled, one by one, before the end is reported.

@@ -34,24 +34,24 @@ const MAX_CACHED_SOURCES: usize = 256;
 pub(crate) struct Catalog {
     config: CatalogConfig,
     fetcher: Fetcher,
-    answers: Mutex<HashMap<CatalogAddress, Arc<Turn<Option<Answered>>>>>,
+    answers: Mutex<HashMap<CatalogAddress, Arc<Turn<Option<CacheEntry>>>>>,
     /// The temporary folder for repositories, if the operator configured no folder.
     _lent: Option<TempDir>,
 }
 
 /// An address and a Git reference.
 type CatalogAddress = (String, Option<String>);
-type Answer = Result<Arc<[Listed]>, String>;
+type CachedListing = Result<Arc<[ListedSkill]>, String>;
 
 #[derive(Debug)]
-struct Answered {
+struct CacheEntry {
     at: Instant,
-    answer: Answer,
+    answer: CachedListing,
 }
 
 /// A skill in a repository.
 #[derive(Clone, Debug)]
-pub(crate) struct Listed {
+pub(crate) struct ListedSkill {
     pub(crate) offer: OfferedSkill,
     /// The folder in the repository; empty for the root.
     pub(crate) folder: String,
@@ -125,7 +125,7 @@ impl Catalog {
         let url = parse(address)?;
         let (address, name, told) = match github(&url) {
             Some((name, told)) => (format!("https://github.com/{name}"), name, told),
-            None if self.config.allow.iter().any(|allowed| covers(allowed, &url)) => {
+            None if self.config.allow.iter().any(|allowed| is_allowed_by(allowed, &url)) => {
                 let path = url.path().trim_matches('/').trim_end_matches(".git");
                 let host = url.host_str().map_or_else(String::new, |host| format!("{host}/"));
                 (url.to_string(), format!("{host}{path}"), None)
@@ -139,10 +139,10 @@ impl Catalog {
     }
 
     /// The skills of a source, or an error.
-    pub(crate) async fn list(&self, source: &CatalogSource) -> Answer {
+    pub(crate) async fn list(&self, source: &CatalogSource) -> CachedListing {
         let repository = self.repository(&source.repo_url, source.reference.as_deref());
         let repository = repository.map_err(|error| error.to_string())?;
-        let turn = self.turn(&repository);
+        let turn = self.cache_entry(&repository);
         let mut answered = turn.lock().await;
         if let Some(known) = answered.as_ref() {
             let most = if known.answer.is_ok() { CACHE_LIFETIME } else { FAILURE_CACHE_LIFETIME };
@@ -150,24 +150,24 @@ impl Catalog {
                 return known.answer.clone();
             }
         }
-        let answer = self.ask(&repository).await;
-        *answered = Some(Answered { at: Instant::now(), answer: answer.clone() });
+        let answer = self.fetch_listing(&repository).await;
+        *answered = Some(CacheEntry { at: Instant::now(), answer: answer.clone() });
         answer
     }
 
-    async fn ask(&self, repository: &Repository) -> Answer {
+    async fn fetch_listing(&self, repository: &Repository) -> CachedListing {
         let asked = timeout(self.config.patience, self.fetcher.catalog(&repository.git)).await;
         let offers = asked.map_err(|_| self.too_slow())?.map_err(|error| error.to_string())?;
         let listed = offers.into_iter().filter_map(|(offer, sha)| {
             let PinnedSource::Git(place) = &offer.place else { return None };
             let folder = place.path.clone();
-            Some(Listed { offer, folder, sha: sha? })
+            Some(ListedSkill { offer, folder, sha: sha? })
         });
         Ok(listed.collect())
     }
 
     /// Fetches the files of a skill.
-    pub(crate) async fn fetch(&self, listed: &Listed) -> Result<Tree, NotFetched> {
+    pub(crate) async fn fetch(&self, listed: &ListedSkill) -> Result<Tree, NotFetched> {
         let fetched = timeout(self.config.patience, self.fetcher.fetch(&listed.offer)).await;
         let fetched = fetched.map_err(|_| NotFetched::NoAnswer(self.too_slow()))?;
         fetched.map_err(|error| match error {
@@ -184,7 +184,7 @@ impl Catalog {
     }
 
     /// The lock of a repository: concurrent requests for the same repository wait for one fetch.
-    fn turn(&self, repository: &Repository) -> Arc<Turn<Option<Answered>>> {
+    fn cache_entry(&self, repository: &Repository) -> Arc<Turn<Option<CacheEntry>>> {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         if answers.len() >= MAX_CACHED_SOURCES {
             answers.clear();
@@ -194,7 +194,7 @@ impl Catalog {
     }
 
     /// Clears the cache, so that a change of the sources takes effect at once.
-    pub(crate) fn forget(&self) {
+    pub(crate) fn drop_old_entries(&self) {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
@@ -238,7 +238,7 @@ fn github(url: &Url) -> Option<(String, Option<String>)> {
 }
 
 /// Whether an entry of the operator's list allows a URL.
-fn covers(allowed: &str, url: &Url) -> bool {
+fn is_allowed_by(allowed: &str, url: &Url) -> bool {
     let Ok(allowed) = parse(allowed) else { return false };
     let same = allowed.scheme() == url.scheme()
         && allowed.host_str() == url.host_str()
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn github_alone_by_default() {
+    fn only_github_is_allowed_by_default() {
         let catalog = catalog(&[]);
         for (address, name, reference) in [
             ("https://github.com/acme/skills", "acme/skills", None),

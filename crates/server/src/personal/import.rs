@@ -11,14 +11,16 @@ use savoir_skill::{
 };
 use savoir_store::{SkillFacts, StoreError, Timestamp};
 
-use super::{Before, ConflictReason, New, Package, SkillWriter, StoreSkillError, StoredSkill};
+use super::{
+    ConflictReason, Package, ReplacedSkill, SkillToStore, SkillWriter, StoreSkillError, StoredSkill,
+};
 
 /// Maximum number of names that are tried: `name`, `name-2` and so on.
 const MAX_NAME_TRIES: u32 = 100;
 
 /// Who imports a skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
+pub enum ImportSource {
     /// A logged-in user, who knows the skill.
     Person,
     /// An API token: a user has to review the skill.
@@ -27,7 +29,7 @@ pub enum By {
 
 /// A skill to import.
 #[derive(Debug)]
-pub(crate) struct Arrival {
+pub(crate) struct ImportedSkill {
     pub(crate) package: Package,
     /// The future owner.
     pub(crate) owner: Option<String>,
@@ -43,31 +45,31 @@ impl SkillWriter {
         &self,
         package: Package,
         owner: Option<String>,
-        by: By,
+        by: ImportSource,
     ) -> Result<StoredSkill, StoreSkillError> {
         let own = package.name.clone();
         let (source, source_id) = (Provenance::Imported, own.clone());
-        let arrival = Arrival { package, owner, source, source_id };
-        self.arrive(arrival, move |new| {
+        let arrival = ImportedSkill { package, owner, source, source_id };
+        self.store_import(arrival, move |new| {
             let id = (new.name != own).then(|| own.clone());
-            move |before: Option<&Before>| imported(before, id, by)
+            move |before: Option<&ReplacedSkill>| import_facts(before, id, by)
         })
         .await
     }
 
     /// Stores a skill under the name of its last import, else under its own name, else under a free
     /// name. `decide` gets the skill that would be stored.
-    pub(crate) async fn arrive<D>(
+    pub(crate) async fn store_import<D>(
         &self,
-        arrival: Arrival,
-        decide: impl Fn(&New) -> D,
+        arrival: ImportedSkill,
+        decide: impl Fn(&SkillToStore) -> D,
     ) -> Result<StoredSkill, StoreSkillError>
     where
-        D: FnOnce(Option<&Before>) -> Result<SkillFacts, ConflictReason> + Send + 'static,
+        D: FnOnce(Option<&ReplacedSkill>) -> Result<SkillFacts, ConflictReason> + Send + 'static,
     {
-        let known = self.known(&arrival).await?;
-        let Arrival { package: Package { name: own, text, resources }, owner, .. } = arrival;
-        let under = |name: String| New {
+        let known = self.find_earlier_import(&arrival).await?;
+        let ImportedSkill { package: Package { name: own, text, resources }, owner, .. } = arrival;
+        let under = |name: String| SkillToStore {
             text: if name == own { text.clone() } else { prepare_import(&text, &name) },
             resources: resources.clone(),
             owner: owner.clone(),
@@ -76,14 +78,14 @@ impl SkillWriter {
         if let Some(known) = known {
             let new = under(known);
             let decide = decide(&new);
-            return self.settle(new, decide).await;
+            return self.store(new, decide).await;
         }
-        let others = (2..=MAX_NAME_TRIES).map(|number| numbered(&own, number));
+        let others = (2..=MAX_NAME_TRIES).map(|number| append_number(&own, number));
         for name in iter::once(own.clone()).chain(others) {
             let is_own = name == own;
             let new = under(name);
             let decide = decide(&new);
-            match self.settle(new, decide).await {
+            match self.store(new, decide).await {
                 Err(StoreSkillError::Taken(_)) => {}
                 // The numbered name belongs to another skill of the owner.
                 Err(StoreSkillError::Conflict(_)) if !is_own => {}
@@ -94,10 +96,13 @@ impl SkillWriter {
     }
 
     /// The name under which the skill was imported before, if it still exists.
-    async fn known(&self, arrival: &Arrival) -> Result<Option<String>, StoreError> {
-        let Arrival { owner, source, source_id, .. } = arrival;
+    async fn find_earlier_import(
+        &self,
+        arrival: &ImportedSkill,
+    ) -> Result<Option<String>, StoreError> {
+        let ImportedSkill { owner, source, source_id, .. } = arrival;
         let facts_of = self.database().skill_facts();
-        for name in facts_of.came_from(owner.as_deref(), *source, source_id).await? {
+        for name in facts_of.names_imported_from(owner.as_deref(), *source, source_id).await? {
             match self.files().read(&name).await {
                 Ok(None) | Err(StoreError::Damaged { .. }) => {}
                 Ok(Some(_)) => return Ok(Some(name)),
@@ -109,7 +114,7 @@ impl SkillWriter {
 }
 
 /// A name with a number, shortened to the maximum length of names.
-fn numbered(name: &str, number: u32) -> String {
+fn append_number(name: &str, number: u32) -> String {
     let end = format!("-{number}");
     let room = MAX_NAME_CHARS.saturating_sub(end.len());
     let kept: String = name.chars().take(room).collect();
@@ -119,10 +124,10 @@ fn numbered(name: &str, number: u32) -> String {
 /// The metadata of an imported skill. `id` is its original name if it is stored under another name;
 /// then it replaces only a skill with the same `id`. An archived skill, or one from another source,
 /// becomes active and imported.
-fn imported(
-    before: Option<&Before>,
+fn import_facts(
+    before: Option<&ReplacedSkill>,
     id: Option<String>,
-    by: By,
+    by: ImportSource,
 ) -> Result<SkillFacts, ConflictReason> {
     let now = Timestamp::now();
     let was = before.map(|before| before.facts.clone());
@@ -131,7 +136,7 @@ fn imported(
     }
     let was = was.unwrap_or_else(|| SkillFacts::authored(None, now));
     Ok(SkillFacts {
-        enabled: was.enabled && by == By::Person,
+        enabled: was.enabled && by == ImportSource::Person,
         source: Provenance::Imported,
         source_id: id,
         source_version: None,
@@ -148,9 +153,9 @@ mod tests {
 
     #[test]
     fn a_number_fits_into_a_name() {
-        assert_eq!(numbered("pdf", 2), "pdf-2");
+        assert_eq!(append_number("pdf", 2), "pdf-2");
         let long = format!("{}-y", "x".repeat(61));
-        assert_eq!(numbered(&"x".repeat(64), 10), format!("{}-10", "x".repeat(61)));
-        assert_eq!(numbered(&long, 2), format!("{}-2", "x".repeat(61)));
+        assert_eq!(append_number(&"x".repeat(64), 10), format!("{}-10", "x".repeat(61)));
+        assert_eq!(append_number(&long, 2), format!("{}-2", "x".repeat(61)));
     }
 }

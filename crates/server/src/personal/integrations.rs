@@ -19,8 +19,8 @@ use savoir_store::{SkillFacts, StoreError, Timestamp, WriteError};
 use serde_json::Value;
 
 use super::{
-    Before, ConflictReason, Keep, New, Notes, Package, SkillWriter, StoreSkillError, digest,
-    from_tree,
+    ConflictReason, Notes, Package, ReplacedSkill, ResourceSelection, SkillToStore, SkillWriter,
+    StoreSkillError, digest, from_tree,
 };
 
 /// How long one import may take before another process may start one.
@@ -30,7 +30,7 @@ const MAX_MANIFEST_BYTES: u64 = 64 * 1024;
 
 /// The result of importing the skills of integrations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Projected {
+pub struct ProjectionReport {
     /// Skills that are new or changed.
     pub kept: Vec<String>,
     /// Skills that are unchanged, or that were not stored because a user has a skill with this
@@ -54,7 +54,7 @@ struct Integration {
 /// The integrations that one import found. An integration that cannot be read does not count as
 /// removed.
 #[derive(Default)]
-struct AddressVisibility {
+struct MissingIntegrations {
     /// Skills that exist, including invalid ones.
     seen: BTreeSet<String>,
     /// Integrations whose skills are all known.
@@ -67,19 +67,19 @@ struct AddressVisibility {
     incomplete: bool,
 }
 
-impl AddressVisibility {
+impl MissingIntegrations {
     /// Whether a skill was removed for sure.
-    fn misses(&self, id: &str) -> bool {
+    fn was_removed(&self, id: &str) -> bool {
         let (domain, skill) = id.split_once(':').unwrap_or((id, ""));
         let is_left = self.seen.contains(id)
             || self.unlisted.contains(domain)
-            || self.unread.iter().any(|folder| may_bring(folder, domain, skill));
+            || self.unread.iter().any(|folder| is_skill_allowed(folder, domain, skill));
         !is_left && (self.known.contains(domain) || !self.incomplete)
     }
 }
 
 /// Whether a folder without a readable manifest may be the integration of a skill.
-fn may_bring(folder: &Path, domain: &str, skill: &str) -> bool {
+fn is_skill_allowed(folder: &Path, domain: &str, skill: &str) -> bool {
     let there = fs::symlink_metadata(folder.join("skills").join(skill));
     let is_absent = there.is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
     file_name(folder) == domain || !is_absent
@@ -91,7 +91,7 @@ fn may_bring(folder: &Path, domain: &str, skill: &str) -> bool {
 pub async fn project(
     skill_writer: &SkillWriter,
     folders: &[PathBuf],
-) -> Result<Projected, StoreError> {
+) -> Result<ProjectionReport, StoreError> {
     let done = project_until(skill_writer, folders, std::future::pending()).await?;
     Ok(done.unwrap_or_default())
 }
@@ -102,8 +102,8 @@ pub(crate) async fn project_until(
     skill_writer: &SkillWriter,
     folders: &[PathBuf],
     stopped: impl Future<Output = ()>,
-) -> Result<Option<Projected>, StoreError> {
-    let mut projected = Projected::default();
+) -> Result<Option<ProjectionReport>, StoreError> {
+    let mut projected = ProjectionReport::default();
     let leases = skill_writer.database().leases();
     let holder = uuid::Uuid::new_v4().to_string();
     let Some(lease) = leases.acquire("integrations", &holder, LEASE_DURATION).await? else {
@@ -120,27 +120,27 @@ pub(crate) async fn project_until(
 async fn project_all(
     skill_writer: &SkillWriter,
     folders: &[PathBuf],
-    projected: &mut Projected,
+    projected: &mut ProjectionReport,
 ) -> Result<(), StoreError> {
-    let mut sight = AddressVisibility::default();
+    let mut sight = MissingIntegrations::default();
     for folder in folders {
-        let Inside { folders: domains, links } = match Inside::of(folder) {
+        let FolderListing { folders: domains, links } = match FolderListing::of(folder) {
             Ok(inside) => inside,
             Err(error) => {
                 sight.incomplete = true;
-                broken(projected, folder, &error);
+                report_broken(projected, folder, &error);
                 continue;
             }
         };
         for link in links {
-            broken(projected, &link, &SYMLINK_ERROR);
+            report_broken(projected, &link, &SYMLINK_ERROR);
             sight.unread.push(link);
         }
         for domain in domains {
             match Integration::read(skill_writer, &domain).await? {
                 Ok(integration) => integration.project(skill_writer, &mut sight, projected).await?,
                 Err(why) => {
-                    broken(projected, &domain, &why);
+                    report_broken(projected, &domain, &why);
                     sight.unread.push(domain);
                 }
             }
@@ -149,20 +149,20 @@ async fn project_all(
     remove_others(skill_writer, &sight, projected).await
 }
 
-fn broken(projected: &mut Projected, place: &Path, why: &dyn std::fmt::Display) {
+fn report_broken(projected: &mut ProjectionReport, place: &Path, why: &dyn std::fmt::Display) {
     tracing::warn!(place = %place.display(), %why, "an integration is left out");
     projected.broken.push(format!("{}: {why}", place.display()));
 }
 
 /// The entries of a folder, sorted, without hidden ones.
 #[derive(Default)]
-struct Inside {
+struct FolderListing {
     folders: Vec<PathBuf>,
     /// Symlinks are not followed; what they point to does not count as removed.
     links: Vec<PathBuf>,
 }
 
-impl Inside {
+impl FolderListing {
     fn of(folder: &Path) -> io::Result<Self> {
         let mut inside = Self::default();
         for entry in fs::read_dir(folder)? {
@@ -224,24 +224,24 @@ impl Integration {
     async fn project(
         &self,
         skill_writer: &SkillWriter,
-        sight: &mut AddressVisibility,
-        projected: &mut Projected,
+        sight: &mut MissingIntegrations,
+        projected: &mut ProjectionReport,
     ) -> Result<(), StoreError> {
         let folder = self.folder.join("skills");
         let is_absent =
             folder.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
-        let Inside { folders: skills, links } = match Inside::of(&folder) {
+        let FolderListing { folders: skills, links } = match FolderListing::of(&folder) {
             Ok(inside) => inside,
-            Err(_) if is_absent => Inside::default(),
+            Err(_) if is_absent => FolderListing::default(),
             Err(error) => {
                 sight.unlisted.insert(self.domain.clone());
-                broken(projected, &folder, &error);
+                report_broken(projected, &folder, &error);
                 return Ok(());
             }
         };
         sight.known.insert(self.domain.clone());
         for link in links {
-            broken(projected, &link, &SYMLINK_ERROR);
+            report_broken(projected, &link, &SYMLINK_ERROR);
             sight.seen.insert(format!("{}:{}", self.domain, file_name(&link)));
         }
         for skill in skills {
@@ -250,24 +250,26 @@ impl Integration {
             sight.seen.insert(id.clone());
             let read = Tree::read(&skill).map_err(|error| error.to_string());
             let package = read.and_then(|tree| {
-                let package = from_tree(Some(&file_name(&skill)), &tree, Keep::All);
+                let package = from_tree(Some(&file_name(&skill)), &tree, ResourceSelection::All);
                 package.map_err(|error| error.to_string())
             });
             match package {
-                Ok(package) => self.keep(skill_writer, package, id, &skill, projected).await?,
-                Err(why) => broken(projected, &skill, &why),
+                Ok(package) => {
+                    self.store_skill(skill_writer, package, id, &skill, projected).await?
+                }
+                Err(why) => report_broken(projected, &skill, &why),
             }
         }
         Ok(())
     }
 
-    async fn keep(
+    async fn store_skill(
         &self,
         skill_writer: &SkillWriter,
         package: Package,
         id: String,
         place: &Path,
-        projected: &mut Projected,
+        projected: &mut ProjectionReport,
     ) -> Result<(), StoreError> {
         let Package { name, text, resources } = package;
         let fresh = SkillFacts {
@@ -278,15 +280,15 @@ impl Integration {
             digest: Some(digest(&text, &resources)),
             ..SkillFacts::authored(None, Timestamp::now())
         };
-        let new = New { name: name.clone(), text, resources, owner: self.owner.clone() };
-        let settled = skill_writer.settle(new, move |before| replaces(before, fresh));
+        let new = SkillToStore { name: name.clone(), text, resources, owner: self.owner.clone() };
+        let settled = skill_writer.store(new, move |before| check_replaceable(before, fresh));
         match settled.await {
             Ok(_) => projected.kept.push(name),
             Err(StoreSkillError::Conflict(_) | StoreSkillError::Edited(_)) => {
                 projected.left.push(name);
             }
             Err(StoreSkillError::Store(error)) => return Err(error),
-            Err(error) => broken(projected, place, &error),
+            Err(error) => report_broken(projected, place, &error),
         }
         Ok(())
     }
@@ -306,7 +308,10 @@ async fn was_disabled(
 }
 
 /// The metadata of a skill of an integration, if it may replace the existing skill.
-fn replaces(before: Option<&Before>, fresh: SkillFacts) -> Result<SkillFacts, ConflictReason> {
+fn check_replaceable(
+    before: Option<&ReplacedSkill>,
+    fresh: SkillFacts,
+) -> Result<SkillFacts, ConflictReason> {
     let Some(before) = before else { return Ok(fresh) };
     let was = &before.facts;
     let is_own = was.source == Provenance::Integration && was.source_id == fresh.source_id;
@@ -321,7 +326,10 @@ fn replaces(before: Option<&Before>, fresh: SkillFacts) -> Result<SkillFacts, Co
 }
 
 /// The digest of all current files of a skill.
-async fn current(skill_writer: &SkillWriter, name: &str) -> Result<Option<String>, StoreError> {
+async fn current_digest(
+    skill_writer: &SkillWriter,
+    name: &str,
+) -> Result<Option<String>, StoreError> {
     let file = match skill_writer.files().read(name).await {
         Err(StoreError::Damaged { .. }) => return Ok(None),
         file => file?,
@@ -358,20 +366,20 @@ fn manifest(path: &Path) -> Result<HashMap<String, Value>, String> {
 /// Removes skills whose integration was removed, unless a user changed them.
 async fn remove_others(
     skill_writer: &SkillWriter,
-    sight: &AddressVisibility,
-    projected: &mut Projected,
+    sight: &MissingIntegrations,
+    projected: &mut ProjectionReport,
 ) -> Result<(), StoreError> {
     for (name, facts) in skill_writer.database().skill_facts().all().await? {
-        let is_gone = facts.source_id.as_ref().is_none_or(|id| sight.misses(id));
+        let is_gone = facts.source_id.as_ref().is_none_or(|id| sight.was_removed(id));
         if facts.source != Provenance::Integration || !is_gone {
             continue;
         }
         let Some(file) = skill_writer.files().read(&name).await.ok().flatten() else { continue };
-        if facts.digest != current(skill_writer, &name).await? {
+        if facts.digest != current_digest(skill_writer, &name).await? {
             continue;
         }
         // Store that a skill is disabled, so that it is still disabled when it comes back.
-        let notes = if facts.enabled { Notes::Forgotten } else { Notes::Kept };
+        let notes = if facts.enabled { Notes::Forgotten } else { Notes::ParsedSkill };
         match skill_writer.remove_with(&name, &file.version, notes).await {
             Ok(Ok(())) => projected.removed.push(name),
             Ok(Err(WriteError::Store(error))) | Err(StoreSkillError::Store(error)) => {
@@ -389,12 +397,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_gone_for_sure_is_missed() {
+    fn only_removed_integrations_are_missing() {
         let folder = tempfile::tempdir().unwrap();
         let unread = folder.path().join("calendar");
         fs::create_dir_all(unread.join("skills/meet")).unwrap();
         let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        let mut sight = AddressVisibility {
+        let mut sight = MissingIntegrations {
             seen: set(&["mail:inbox"]),
             known: set(&["mail", "twice"]),
             unlisted: set(&["tracker", "twice"]),
@@ -402,12 +410,12 @@ mod tests {
             incomplete: false,
         };
         for id in ["mail:inbox", "tracker:x", "twice:x", "calendar:x", "other:meet"] {
-            assert!(!sight.misses(id), "{id}");
+            assert!(!sight.was_removed(id), "{id}");
         }
         for id in ["mail:outbox", "other:x"] {
-            assert!(sight.misses(id), "{id}");
+            assert!(sight.was_removed(id), "{id}");
         }
         sight.incomplete = true;
-        assert!(sight.misses("mail:outbox") && !sight.misses("other:x"));
+        assert!(sight.was_removed("mail:outbox") && !sight.was_removed("other:x"));
     }
 }

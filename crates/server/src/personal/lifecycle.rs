@@ -18,18 +18,18 @@ impl SkillWriter {
     /// Checks all skills once: authored skills that nobody used for a month become stale, after
     /// three months archived. Returns the number of changed skills. Does nothing if another process
     /// is doing this.
-    pub async fn lay_aside(&self, now: Timestamp) -> Result<u64, StoreError> {
+    pub async fn archive_unused_skills(&self, now: Timestamp) -> Result<u64, StoreError> {
         let leases = self.database().leases();
         let holder = uuid::Uuid::new_v4().to_string();
         let Some(lease) = leases.acquire("skill curator", &holder, LEASE_DURATION).await? else {
             return Ok(0);
         };
-        let changed = self.curate(now).await;
+        let changed = self.archive_unused(now).await;
         leases.release(&lease).await?;
         changed
     }
 
-    async fn curate(&self, now: Timestamp) -> Result<u64, StoreError> {
+    async fn archive_unused(&self, now: Timestamp) -> Result<u64, StoreError> {
         let facts_of = self.database().skill_facts();
         let (noted, begun) = (facts_of.all().await?, facts_of.begun().await?);
         let mut changed = 0;
@@ -51,7 +51,7 @@ impl SkillWriter {
             let known = seen.filter(|seen| seen.owner == facts.owner);
             if seen.is_some() && known.is_none() {
                 // The stored metadata belongs to a deleted skill, or to the old owner.
-                changed += u64::from(facts_of.take_over(&file.name, &aged).await?);
+                changed += u64::from(facts_of.adopt_for_owner(&file.name, &aged).await?);
             } else if facts_of.age(&file.name, known, &aged).await? {
                 changed += 1;
             }

@@ -37,7 +37,7 @@ pub struct Package {
 
 /// Which text files of a skill are stored, if they are not too large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keep {
+pub enum ResourceSelection {
     /// Files in `references`, `scripts` and `assets`, and `tools.py`.
     Known,
     All,
@@ -105,13 +105,17 @@ pub fn from_bytes(file: Option<&str>, bytes: &[u8]) -> Result<Package, PackageEr
     if is_zip || archive::kind(bytes).is_some() {
         let tree = archive::unpack(bytes)?;
         let (folder, tree) = only_skill(tree)?;
-        return from_tree(folder.as_deref().or(stem), &tree, Keep::Known);
+        return from_tree(folder.as_deref().or(stem), &tree, ResourceSelection::Known);
     }
     package(None, stem, bytes, Vec::new())
 }
 
 /// Reads the files of a skill from a folder. The folder name is used if the skill has no name.
-pub fn from_tree(folder: Option<&str>, tree: &Tree, keep: Keep) -> Result<Package, PackageError> {
+pub fn from_tree(
+    folder: Option<&str>,
+    tree: &Tree,
+    keep: ResourceSelection,
+) -> Result<Package, PackageError> {
     let manifest = tree.files().find(|(path, _)| is_skill_file(path));
     let Some((_, manifest)) = manifest else {
         return Err(PackageError::Layout("it has no SKILL.md"));
@@ -123,7 +127,7 @@ pub fn from_tree(folder: Option<&str>, tree: &Tree, keep: Keep) -> Result<Packag
     }
     let mut resources = Vec::new();
     for (path, file) in tree.files() {
-        let wanted = keep == Keep::All
+        let wanted = keep == ResourceSelection::All
             || path == TOOLS_FILE
             || RESOURCE_FOLDERS.iter().any(|known| path.starts_with(known));
         let fits = file.bytes.len() <= MAX_RESOURCE_BYTES
@@ -241,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_gives_what_belongs_to_a_skill() {
+    fn archive_import_keeps_skill_files() {
         let large = "x".repeat(MAX_RESOURCE_BYTES + 1);
         let all = tree(&[
             ("SKILL.md", "---\nname: Pdf Tools\ndescription: d\n---\nx\n"),
@@ -257,7 +261,7 @@ mod tests {
         assert!(package.text.starts_with("---\nname: pdf-tools\n"), "{}", package.text);
         let paths: Vec<_> = package.resources.iter().map(|one| one.path.as_str()).collect();
         assert_eq!(paths, ["references/a.md", "scripts/run.sh"]);
-        let every = from_tree(None, &all, Keep::All).unwrap();
+        let every = from_tree(None, &all, ResourceSelection::All).unwrap();
         assert_eq!(every.resources.len(), 3, "for integrations, other files, too");
 
         let again = to_others(&package.name, &package.text, package.resources.clone()).unwrap();
@@ -267,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_skill() {
+    fn invalid_skills_are_rejected() {
         let two = archive::pack("x", &tree(&[("a.md", "a")])).unwrap();
         for (file, bytes, code) in [
             (None, &b""[..], "skill-not-text"),
@@ -282,7 +286,7 @@ mod tests {
         }
         let manifest = ("SKILL.md", "---\nname: a\n---\nx\n");
         for files in [[manifest, ("tools.py/x", "x")], [manifest, ("tools.py", "x\0")]] {
-            for keep in [Keep::Known, Keep::All] {
+            for keep in [ResourceSelection::Known, ResourceSelection::All] {
                 let error = from_tree(None, &tree(&files), keep).unwrap_err();
                 assert_eq!(error.code(), "tools-not-kept", "{error}");
             }

@@ -17,7 +17,7 @@ pub fn read(name: &str, text: &str) -> Result<Skill, String> {
         (read_any(source()?, None), read_as(source()?, Dialect::PERSONAL_AGENT, None));
     let reading = if found.is_usable() { found } else { portable.clone() };
     if !reading.is_usable() {
-        return Err(why(&reading));
+        return Err(failure_reason(&reading));
     }
     let mut skill = reading.skill.clone();
     name.clone_into(&mut skill.name);
@@ -33,7 +33,7 @@ pub fn read(name: &str, text: &str) -> Result<Skill, String> {
     Ok(skill)
 }
 
-fn why(reading: &Reading) -> String {
+fn failure_reason(reading: &Reading) -> String {
     let gravest = check::most_relevant_error(&reading.diagnostics);
     gravest.map_or_else(|| "its SKILL.md is broken".to_owned(), |found| found.message.clone())
 }
@@ -47,13 +47,13 @@ mod tests {
 
     use super::*;
 
-    fn tools(skill: &Skill) -> Vec<String> {
+    fn allowed_tool_names(skill: &Skill) -> Vec<String> {
         let grants = skill.policy.allowed_tools.as_deref().unwrap_or_default();
         grants.iter().map(ToolGrant::normalized).collect()
     }
 
     #[test]
-    fn the_tools_that_a_skill_allows_hold_in_every_dialect() {
+    fn allowed_tools_apply_in_every_dialect() {
         for fields in [
             "when_to_use: often",
             "inputs: [{name: who, type: text}]\nwhen_to_use: often",
@@ -65,14 +65,14 @@ mod tests {
                 "---\nname: a\ndescription: d\n{fields}\nallowed-tools: Read Bash(git log:*)\ncontext: fork\n---\nDo it.\n"
             );
             let skill = read("a", &text).unwrap();
-            assert_eq!(tools(&skill), ["read_file", "run_command"], "{fields}");
+            assert_eq!(allowed_tool_names(&skill), ["read_file", "run_command"], "{fields}");
             assert_eq!(skill.when_to_use.as_deref(), Some("often"), "{fields}");
             assert!(skill.policy.context_fork, "{fields}");
         }
     }
 
     #[test]
-    fn the_tools_that_a_skill_rules_out_hold_in_every_dialect() {
+    fn denied_tools_apply_in_every_dialect() {
         for fields in [
             "user-invocable: true",
             "when_to_use: often",
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_made_up() {
+    fn missing_fields_get_defaults() {
         let skill = read("a", "---\nuser_id: '7'\nmodel: {temperature: 1}\n---\nx\n").unwrap();
         assert_eq!((skill.name.as_str(), skill.description.as_str()), ("a", "a"));
         let long = format!("---\nname: a\ndescription: {}\n---\nx\n", "ä".repeat(2000));

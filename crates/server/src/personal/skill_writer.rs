@@ -31,7 +31,7 @@ pub struct SkillWriter {
 
 /// A skill to store.
 #[derive(Clone, Debug)]
-pub struct New {
+pub struct SkillToStore {
     /// The name of the skill.
     pub name: String,
     /// The text of SKILL.md, without the owner.
@@ -54,7 +54,7 @@ pub struct StoredSkill {
 
 /// The existing skill that a new one would replace.
 #[derive(Debug)]
-pub struct Before {
+pub struct ReplacedSkill {
     pub file: SkillFile,
     /// The metadata of the existing skill.
     pub facts: SkillFacts,
@@ -62,7 +62,7 @@ pub struct Before {
     now: Option<String>,
 }
 
-impl Before {
+impl ReplacedSkill {
     /// Whether no user changed the skill since its import, or it already equals the new one. A
     /// skill that was not imported completely has no digest yet and counts as unchanged.
     pub fn is_untouched(&self, coming: &SkillFacts) -> bool {
@@ -82,7 +82,7 @@ pub(super) enum Notes {
     /// The metadata is deleted.
     Forgotten,
     /// The metadata is stored for when the skill is imported again.
-    Kept,
+    ParsedSkill,
 }
 
 /// Why an existing skill is not replaced.
@@ -157,27 +157,30 @@ impl SkillWriter {
     /// Stores a skill, and replaces one of the same name and owner. `decide` returns the metadata,
     /// or that the existing skill is not replaced. Once started, the change is completed even if
     /// the caller is dropped.
-    pub async fn settle(
+    pub async fn store(
         &self,
-        new: New,
-        decide: impl FnOnce(Option<&Before>) -> Result<SkillFacts, ConflictReason> + Send + 'static,
+        new: SkillToStore,
+        decide: impl FnOnce(Option<&ReplacedSkill>) -> Result<SkillFacts, ConflictReason>
+        + Send
+        + 'static,
     ) -> Result<StoredSkill, StoreSkillError> {
         let skill_writer = self.clone();
-        to_the_end(async move { skill_writer.settle_in_turn(new, decide).await }).await
+        run_to_completion(async move { skill_writer.store_locked(new, decide).await }).await
     }
 
-    async fn settle_in_turn(
+    async fn store_locked(
         &self,
-        new: New,
-        decide: impl FnOnce(Option<&Before>) -> Result<SkillFacts, ConflictReason>,
+        new: SkillToStore,
+        decide: impl FnOnce(Option<&ReplacedSkill>) -> Result<SkillFacts, ConflictReason>,
     ) -> Result<StoredSkill, StoreSkillError> {
-        let (text, name, owner) = (with_owner(&new)?, new.name.clone(), new.owner.clone());
-        let exchange = Box::pin(self.in_turn(&name, self.exchange(new, &text, decide)));
-        self.in_turn_of(owner.as_deref(), exchange).await
+        let (text, name, owner) = (text_with_owner(&new)?, new.name.clone(), new.owner.clone());
+        let exchange =
+            Box::pin(self.with_skill_lock(&name, self.replace_skill(new, &text, decide)));
+        self.with_owner_lock(owner.as_deref(), exchange).await
     }
 
     /// Does some work while no other request changes a skill.
-    pub(crate) async fn in_turn<T>(
+    pub(crate) async fn with_skill_lock<T>(
         &self,
         name: &str,
         work: impl Future<Output = Result<T, StoreSkillError>>,
@@ -197,14 +200,14 @@ impl SkillWriter {
     }
 
     /// Does some work while no skill is added for an owner, so that the skills can be counted.
-    async fn in_turn_of<T>(
+    async fn with_owner_lock<T>(
         &self,
         owner: Option<&str>,
         work: impl Future<Output = Result<T, StoreSkillError>>,
     ) -> Result<T, StoreSkillError> {
         match owner.filter(|_| self.database.quotas().skills > 0) {
             // A key with a blank cannot be the name of a skill.
-            Some(owner) => self.in_turn(&format!("of {owner}"), work).await,
+            Some(owner) => self.with_skill_lock(&format!("of {owner}"), work).await,
             None => work.await,
         }
     }
@@ -228,16 +231,16 @@ impl SkillWriter {
         if account.is_some_and(|account| account.is_admin()) { Ok(()) } else { Err(reached.into()) }
     }
 
-    async fn exchange(
+    async fn replace_skill(
         &self,
-        new: New,
+        new: SkillToStore,
         text: &str,
-        decide: impl FnOnce(Option<&Before>) -> Result<SkillFacts, ConflictReason>,
+        decide: impl FnOnce(Option<&ReplacedSkill>) -> Result<SkillFacts, ConflictReason>,
     ) -> Result<StoredSkill, StoreSkillError> {
-        let New { name, resources, owner, .. } = new;
+        let SkillToStore { name, resources, owner, .. } = new;
         let facts_of = self.database.skill_facts();
         let noted = facts_of.get(&name).await?;
-        let before = self.before(&name, owner.as_deref(), noted.as_ref()).await?;
+        let before = self.load_replaced(&name, owner.as_deref(), noted.as_ref()).await?;
         if before.is_none() {
             self.check_quota(owner.as_deref()).await?;
         }
@@ -274,12 +277,12 @@ impl SkillWriter {
     }
 
     /// The skill that has a name now; an error if it belongs to another owner.
-    async fn before(
+    async fn load_replaced(
         &self,
         name: &str,
         owner: Option<&str>,
         noted: Option<&SkillFacts>,
-    ) -> Result<Option<Before>, StoreSkillError> {
+    ) -> Result<Option<ReplacedSkill>, StoreSkillError> {
         let taken = || StoreSkillError::Taken(name.to_owned());
         // The owner of a file that cannot be parsed is unknown.
         let file = match self.files.read(name).await {
@@ -296,7 +299,7 @@ impl SkillWriter {
             Some(_) => Some(digest(&file.text, &self.resources(name).await?)),
             None => None,
         };
-        Ok(Some(Before { file, facts, now }))
+        Ok(Some(ReplacedSkill { file, facts, now }))
     }
 
     /// Creates a skill of one file. Old metadata of a skill whose files were deleted by hand is
@@ -309,17 +312,17 @@ impl SkillWriter {
     ) -> Result<Result<SkillFile, WriteError>, StoreSkillError> {
         let (skill_writer, name, text) = (self.clone(), name.to_owned(), text.to_owned());
         let owner = owner.to_owned();
-        to_the_end(async move {
+        run_to_completion(async move {
             let create = async {
                 skill_writer.check_quota(Some(&owner)).await?;
                 let made = skill_writer.files.create(&name, &text).await;
                 if made.is_ok() {
-                    skill_writer.forget(&name).await;
+                    skill_writer.remove_facts(&name).await;
                 }
                 Ok(made)
             };
-            let create = Box::pin(skill_writer.in_turn(&name, create));
-            skill_writer.in_turn_of(Some(&owner), create).await
+            let create = Box::pin(skill_writer.with_skill_lock(&name, create));
+            skill_writer.with_owner_lock(Some(&owner), create).await
         })
         .await
     }
@@ -341,37 +344,37 @@ impl SkillWriter {
         notes: Notes,
     ) -> Result<Result<(), WriteError>, StoreSkillError> {
         let (skill_writer, name, version) = (self.clone(), name.to_owned(), version.to_owned());
-        to_the_end(async move {
+        run_to_completion(async move {
             let remove = async {
                 let removed = skill_writer.files.delete(&name, Some(&version)).await;
                 if removed.is_ok() && notes == Notes::Forgotten {
-                    skill_writer.forget(&name).await;
+                    skill_writer.remove_facts(&name).await;
                 }
                 Ok(removed)
             };
-            skill_writer.in_turn(&name, remove).await
+            skill_writer.with_skill_lock(&name, remove).await
         })
         .await
     }
 
     /// Deletes the metadata of a removed skill, under its lock: afterwards another skill may get
     /// the name. An error is only logged: metadata without a skill is harmless.
-    async fn forget(&self, name: &str) {
+    async fn remove_facts(&self, name: &str) {
         if let Err(error) = self.database.skill_facts().forget(name).await {
             tracing::warn!(skill = name, %error, "what was known of a skill is not forgotten");
         }
     }
 
     /// Changes the owner in the metadata of a skill.
-    pub(crate) async fn give(&self, name: &str, owner: Option<&str>) {
-        if let Err(error) = self.database.skill_facts().give(name, owner).await {
+    pub(crate) async fn set_owner(&self, name: &str, owner: Option<&str>) {
+        if let Err(error) = self.database.skill_facts().set_owner(name, owner).await {
             tracing::warn!(skill = name, %error, "what is known of a skill has its old owner");
         }
     }
 }
 
 /// Runs work that is completed even if the caller is dropped.
-fn to_the_end<T: Send + 'static>(
+fn run_to_completion<T: Send + 'static>(
     work: impl Future<Output = Result<T, StoreSkillError>> + Send + 'static,
 ) -> impl Future<Output = Result<T, StoreSkillError>> {
     let task = tokio::spawn(work);
@@ -382,7 +385,7 @@ fn to_the_end<T: Send + 'static>(
 }
 
 /// The text to store, after it was validated.
-fn with_owner(new: &New) -> Result<String, StoreSkillError> {
+fn text_with_owner(new: &SkillToStore) -> Result<String, StoreSkillError> {
     let unfit = |refusal: agent_flow::Refusal| StoreSkillError::Unfit(refusal.message);
     if RESERVED_NAMES.contains(&new.name.as_str()) {
         return Err(StoreSkillError::Reserved(new.name.clone()));

@@ -52,7 +52,7 @@ async fn list(
     State(app): State<App>,
     authenticated: Authenticated,
 ) -> ApiResult<JsonResponse<UserList>> {
-    authenticated.caller.must_be_admin()?;
+    authenticated.caller.check_admin()?;
     let users = app.database.accounts().list().await?;
     let users: Vec<Person> = users.into_iter().map(Into::into).collect();
     Ok(JsonResponse(UserList { total: users.len(), users }))
@@ -107,7 +107,7 @@ async fn set(
     access: Access,
     by: &Caller,
 ) -> ApiResult<JsonResponse<UserChanged>> {
-    by.must_be_admin()?;
+    by.check_admin()?;
     let user = find(app, id).await?;
     if access == Access::Disabled && user.id == by.user.id {
         return Err(ApiError::bad_request("Cannot disable yourself"));
@@ -137,7 +137,7 @@ async fn delete(
     Path(id): Path<String>,
     authenticated: Authenticated,
 ) -> ApiResult<JsonResponse<UserChanged>> {
-    authenticated.caller.must_be_admin()?;
+    authenticated.caller.check_admin()?;
     let user = find(&app, &id).await?;
     if user.id == authenticated.caller.user.id {
         return Err(ApiError::bad_request("Cannot delete yourself"));

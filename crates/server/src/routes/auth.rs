@@ -146,10 +146,10 @@ async fn register(
         true if local => Role::Admin,
         true => return Err(closed()),
     };
-    let attempt = NewcomerAttempt::begin(&app, &address).await?;
+    let attempt = NewcomerAttempt::count_attempt(&app, &address).await?;
     let user = match account.create(&app.database, role).await {
         Err(AccountError::Taken) => {
-            attempt.failed(&app).await?;
+            attempt.record_failed(&app).await?;
             return Err(AccountError::Taken.into());
         }
         created => created?,
@@ -192,10 +192,10 @@ async fn login(
     let hash = found.as_ref().map(|(_, hash)| hash.as_str());
     let right = verify_password(&password, hash).await?;
     let Some((user, _)) = found.filter(|_| right) else {
-        attempt.failed(&app).await?;
+        attempt.record_failed(&app).await?;
         return Err(ApiError::unauthorized("Invalid email or password"));
     };
-    attempt.succeeded(&app).await?;
+    attempt.record_success(&app).await?;
     if !user.active {
         return Err(ApiError::forbidden("User account is disabled"));
     }
@@ -254,10 +254,10 @@ async fn password(
     let found = accounts.by_email(&caller.user.email).await?;
     let hash = found.as_ref().map(|(_, hash)| hash.as_str());
     if !verify_password(&current, hash).await? {
-        attempt.failed(&app).await?;
+        attempt.record_failed(&app).await?;
         return Err(ApiError::bad_request("Current password is incorrect"));
     }
-    attempt.succeeded(&app).await?;
+    attempt.record_success(&app).await?;
     if !accounts.set_password(&caller.actor(), caller.user.id, &new.hash().await?).await? {
         return Err(ApiError::unauthorized("Invalid or expired token"));
     }

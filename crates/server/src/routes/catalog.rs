@@ -26,8 +26,9 @@ use crate::{
     error::{ApiError, ApiResult},
     params::Path,
     personal::{
-        Arrival, Before, ConflictReason, Item, Keep, New, Package, StoreSkillError, StoredSkill,
-        catalog::{Listed, NotFetched, Repository},
+        ConflictReason, ImportedSkill, Item, Package, ReplacedSkill, ResourceSelection,
+        SkillToStore, StoreSkillError, StoredSkill,
+        catalog::{ListedSkill, NotFetched, Repository},
         digest, from_tree,
     },
 };
@@ -127,7 +128,7 @@ impl CatalogItem {
     fn new(
         source: &CatalogSource,
         repository: &Repository,
-        listed: &Listed,
+        listed: &ListedSkill,
         installed: &HashMap<String, Installed>,
     ) -> Self {
         let own = installed.get(&repository.skill_id(&listed.folder));
@@ -220,14 +221,14 @@ async fn install(
     let called = folder.rsplit('/').next().filter(|name| !name.is_empty());
     let called = called.unwrap_or_else(|| repository.last_name()).to_owned();
     let package = checked(tree, called).await?;
-    let arrival = Arrival {
+    let arrival = ImportedSkill {
         package,
         owner: Some(caller.owner_id()),
         source: Provenance::Catalog,
         source_id: repository.skill_id(&folder),
     };
-    let settled = settle(&app, arrival, listed.sha, overwrite.unwrap_or(false)).await;
-    let settled = settled.map_err(|error| personal::not_settled(&error))?;
+    let settled = store(&app, arrival, listed.sha, overwrite.unwrap_or(false)).await;
+    let settled = settled.map_err(|error| personal::store_error(&error))?;
     let status = if settled.is_new { StatusCode::CREATED } else { StatusCode::OK };
     let paths = app.skills.skill_writer().paths(&settled.file.name).await?;
     Ok((status, JsonResponse(Item::new(&settled.file, &settled.facts, paths))).into_response())
@@ -252,7 +253,8 @@ async fn checked(tree: Tree, called: String) -> ApiResult<Package> {
         if report.verdict == Verdict::Block {
             return Err(blocked(&report.findings));
         }
-        from_tree(Some(&called), &tree, Keep::All).map_err(|error| personal::unfit(&error))
+        from_tree(Some(&called), &tree, ResourceSelection::All)
+            .map_err(|error| personal::unfit(&error))
     };
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|error| ApiError::internal("Failed to install skill", &error))?
@@ -273,14 +275,14 @@ fn blocked(findings: &[Finding]) -> ApiError {
     ApiError::field(StatusCode::BAD_REQUEST, "content", message).with_findings(told)
 }
 
-async fn settle(
+async fn store(
     app: &App,
-    arrival: Arrival,
+    arrival: ImportedSkill,
     version: String,
     overwrite: bool,
 ) -> Result<StoredSkill, StoreSkillError> {
     let id = arrival.source_id.clone();
-    let decide = move |new: &New| {
+    let decide = move |new: &SkillToStore| {
         let fresh = SkillFacts {
             enabled: false,
             source: Provenance::Catalog,
@@ -289,14 +291,14 @@ async fn settle(
             digest: Some(digest(&new.text, &new.resources)),
             ..SkillFacts::authored(None, Timestamp::now())
         };
-        move |before: Option<&Before>| renewed(before, fresh, overwrite)
+        move |before: Option<&ReplacedSkill>| renewed(before, fresh, overwrite)
     };
-    app.skills.skill_writer().arrive(arrival, decide).await
+    app.skills.skill_writer().store_import(arrival, decide).await
 }
 
 /// The metadata of a skill of the catalogue, if it may replace the existing skill.
 fn renewed(
-    before: Option<&Before>,
+    before: Option<&ReplacedSkill>,
     fresh: SkillFacts,
     overwrite: bool,
 ) -> Result<SkillFacts, ConflictReason> {
@@ -393,7 +395,7 @@ async fn list(
     State(app): State<App>,
     authenticated: Authenticated,
 ) -> ApiResult<JsonResponse<SourceList>> {
-    authenticated.caller.must_be_admin()?;
+    authenticated.caller.check_admin()?;
     let sources = app.database.catalog_sources().list().await?;
     Ok(JsonResponse(SourceList { items: sources.into_iter().map(Into::into).collect() }))
 }
@@ -412,7 +414,7 @@ async fn add(
     authenticated: Authenticated<Json<SourceBody>>,
 ) -> ApiResult<(StatusCode, JsonResponse<SourceItem>)> {
     let Authenticated { caller, body: Json(body) } = authenticated;
-    caller.must_be_admin()?;
+    caller.check_admin()?;
     let new = body.check(&app)?;
     let sources = app.database.catalog_sources();
     if sources.list().await?.len() >= MAX_SOURCES {
@@ -438,11 +440,11 @@ async fn replace(
     authenticated: Authenticated<Json<SourceBody>>,
 ) -> ApiResult<JsonResponse<SourceItem>> {
     let Authenticated { caller, body: Json(body) } = authenticated;
-    caller.must_be_admin()?;
+    caller.check_admin()?;
     let new = body.check(&app)?;
     let replaced = app.database.catalog_sources().replace(&id, &new).await?;
     let replaced = replaced.ok_or_else(|| ApiError::not_found("Catalog source not found"))?;
-    app.catalog.forget();
+    app.catalog.drop_old_entries();
     Ok(JsonResponse(replaced.into()))
 }
 
@@ -460,10 +462,10 @@ async fn remove(
     Path(id): Path<String>,
     authenticated: Authenticated,
 ) -> ApiResult<StatusCode> {
-    authenticated.caller.must_be_admin()?;
+    authenticated.caller.check_admin()?;
     let removed = app.database.catalog_sources().remove(&id).await?;
     if removed {
-        app.catalog.forget();
+        app.catalog.drop_old_entries();
         Ok(StatusCode::NO_CONTENT)
     } else {
         Err(ApiError::not_found("Catalog source not found"))

@@ -23,7 +23,7 @@ use crate::{
     library::PersonalLibrary,
     limits::MAX_MESSAGE_CHARS,
     skill_lookup::PersonalSkills,
-    stream::{self, Running},
+    stream::{self, StreamKind},
     tool_runner,
 };
 
@@ -90,9 +90,9 @@ async fn complete(
     let mode = mode(said.mode.as_deref());
     let mode = mode.map_err(|why| ApiError::bad_request(format!("`mode`: {why}")))?;
     if said.workflow_id.is_some() {
-        caller.must_have(Scope::WorkflowsRun)?;
+        caller.check_scope(Scope::WorkflowsRun)?;
     } else if parse_at_skill(&said.message).0.is_some() {
-        caller.must_have(Scope::SkillsRun)?;
+        caller.check_scope(Scope::SkillsRun)?;
     }
     // A workflow that the user cannot see is not recorded in the conversation.
     let workflow = match &said.workflow_id {
@@ -116,19 +116,19 @@ async fn complete(
     chat.store_message(&turn, workflow.as_ref().map(|workflow| workflow.id.as_str())).await?;
     let Some(workflow_id) = said.workflow_id else {
         // A token without the scope to run skills must not run them through a model.
-        if app.config.chat_tools && caller.must_have(Scope::SkillsRun).is_ok() {
+        if app.config.chat_tools && caller.check_scope(Scope::SkillsRun).is_ok() {
             let tools = tool_runner::tools(&app, &caller).map(|tools| tools.with_mode(mode));
             let library = Arc::new(PersonalLibrary::new(app.clone(), caller));
-            return Ok(stream::answer(&app, Running::Chat, async move |out| {
+            return Ok(stream::respond(&app, StreamKind::Chat, async move |out| {
                 chat.answer_with_tools(&turn, library, tools, &out).await;
             }));
         }
-        return Ok(stream::answer(&app, Running::Chat, async move |out| {
+        return Ok(stream::respond(&app, StreamKind::Chat, async move |out| {
             chat.answer(&turn, &out).await;
         }));
     };
     let Some(workflow) = workflow else {
-        return Ok(stream::answer(&app, Running::Chat, async move |out| {
+        return Ok(stream::respond(&app, StreamKind::Chat, async move |out| {
             let message = format!("Workflow {workflow_id} not found");
             // Ignored: the client may have disconnected.
             let _ = out.emit(Event::Error { message: message.clone() }).await;
@@ -137,7 +137,7 @@ async fn complete(
     };
     let begun =
         executions::begin(&app, &caller, workflow, &turn.message, turn.model.as_deref()).await?;
-    Ok(stream::answer(&app, Running::Chat, async move |out| {
+    Ok(stream::respond(&app, StreamKind::Chat, async move |out| {
         let RunningExecution { host, journal, .. } = &begun;
         chat.answer_by_workflow(&turn, host, begun.run(), journal, &out).await;
     }))

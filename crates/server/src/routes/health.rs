@@ -59,7 +59,7 @@ async fn metrics(
         if !headers.contains_key(header::AUTHORIZATION) {
             return Err(ApiError::forbidden("Figures are for this machine and for administrators"));
         }
-        authenticate(&app, &headers, Scope::Admin).await?.must_be_admin()?;
+        authenticate(&app, &headers, Scope::Admin).await?.check_admin()?;
     }
     let kind = (header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8");
     let search = app.registry_state.search().map(|index| (index.skill_count(), index.applied()));

@@ -59,7 +59,7 @@ impl Shape for NewBase {
         // A name in the format of an id would be found by that id once the knowledge base with that
         // id is deleted.
         if Uuid::try_parse(&name).is_ok() {
-            let place = members.place("name");
+            let place = members.location_of("name");
             let message = "A name must not look like an id";
             members.reject(ShapeError::new("value_error", place, message, name.as_str().into()));
         }

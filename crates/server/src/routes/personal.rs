@@ -29,8 +29,10 @@ use crate::{
     error::{ApiError, ApiResult},
     limits::BODY_TIMEOUT_SECONDS,
     params::Path,
-    personal::{By, Exported, Item, PackageError, StoreSkillError, from_bytes, to_others},
-    skill_lookup::Kept,
+    personal::{
+        Exported, ImportSource, Item, PackageError, StoreSkillError, from_bytes, to_others,
+    },
+    skill_lookup::ParsedSkill,
 };
 
 /// Maximum bytes of the form: the file and the multipart framing.
@@ -107,9 +109,9 @@ async fn import(State(app): State<App>, authenticated: Authenticated<Raw>) -> Ap
     let package = tokio::task::spawn_blocking(read).await;
     let package = package.map_err(|error| ApiError::internal("Failed to import skill", &error))?;
     let package = package.map_err(|error| unfit(&error))?;
-    let by = if caller.token.is_some() { By::Program } else { By::Person };
+    let by = if caller.token.is_some() { ImportSource::Program } else { ImportSource::Person };
     let settled = app.skills.skill_writer().import(package, Some(caller.owner_id()), by).await;
-    let settled = settled.map_err(|error| not_settled(&error))?;
+    let settled = settled.map_err(|error| store_error(&error))?;
     tracing::info!(skill = settled.file.name, by = caller.user.id, "a skill was imported");
     let status = if settled.is_new { StatusCode::CREATED } else { StatusCode::OK };
     let paths = app.skills.skill_writer().paths(&settled.file.name).await?;
@@ -248,7 +250,7 @@ async fn change(
     let kept = app.skills.get(&caller, &name).await?;
     // Under the lock of the skill: an upload that replaces the text may disable the skill at the
     // same time, and that must not be undone.
-    let facts = app.skills.skill_writer().in_turn(&name, async {
+    let facts = app.skills.skill_writer().with_skill_lock(&name, async {
         let facts_of = app.database.skill_facts();
         let mut facts = kept.facts(facts_of.get(&name).await?.as_ref());
         if change.enabled == Some(true) && !facts.enabled && caller.token.is_some() {
@@ -258,7 +260,7 @@ async fn change(
         facts_of.put(&name, &facts).await?;
         Ok(Some(facts))
     });
-    let facts = facts.await.map_err(|error: StoreSkillError| not_settled(&error))?;
+    let facts = facts.await.map_err(|error: StoreSkillError| store_error(&error))?;
     let facts = facts.ok_or_else(for_a_person)?;
     item(&app, &kept, &facts).await.map(JsonResponse)
 }
@@ -270,7 +272,7 @@ fn for_a_person() -> ApiError {
 }
 
 /// The description of a skill for API responses.
-pub(super) async fn item(app: &App, kept: &Kept, facts: &SkillFacts) -> ApiResult<Item> {
+pub(super) async fn item(app: &App, kept: &ParsedSkill, facts: &SkillFacts) -> ApiResult<Item> {
     let paths = app.skills.skill_writer().paths(&kept.file.name).await?;
     Ok(Item::new(&kept.file, facts, paths))
 }
@@ -280,7 +282,7 @@ pub(super) fn unfit(error: &PackageError) -> ApiError {
     ApiError::field(StatusCode::BAD_REQUEST, "file", error.to_string())
 }
 
-pub(super) fn not_settled(error: &StoreSkillError) -> ApiError {
+pub(super) fn store_error(error: &StoreSkillError) -> ApiError {
     let status = match error {
         StoreSkillError::Store(error) => return ApiError::internal("Failed to keep skill", error),
         StoreSkillError::Quota(reached) => return (*reached).into(),

@@ -20,13 +20,13 @@ use super::{
 };
 use crate::{
     app::App,
-    auth::{Anonymous, Authenticated, Caller, Json, Raw, digest, spend},
+    auth::{Anonymous, Authenticated, Caller, Json, Raw, count_request, token_digest},
     body::{self, Members, Shape, Text},
     error::{ApiError, ApiResult},
     executions,
     keys::Link,
     limits::MAX_JSON_BYTES,
-    pages::{escape, for_frames, page},
+    pages::{allow_framing, escape, page},
     params::Path,
 };
 
@@ -140,8 +140,8 @@ async fn submit(
     }
     // The publisher pays, so both each visitor and all visitors together are limited.
     let limits = app.config.limits;
-    spend(&app, &format!("publish {address}"), limits.runs, None).await?;
-    spend(&app, &format!("publish {}", digest(&token)), limits.routes, None).await?;
+    count_request(&app, &format!("publish {address}"), limits.runs, None).await?;
+    count_request(&app, &format!("publish {}", token_digest(&token)), limits.routes, None).await?;
     let (status, answer) = match run(&app, &workflow, user, &input).await? {
         Ok(output) => (StatusCode::OK, format!("<pre class=\"text\">{}</pre>", escape(&output))),
         Err(why) => {
@@ -233,5 +233,5 @@ fn form(
          <textarea id=\"input\" name=\"input\" rows=\"6\" maxlength=\"{MAX_INPUT_CHARS}\">\n{input}\
          </textarea>\n<div><button>Run</button></div>\n</form>\n{answer}"
     );
-    for_frames(page(status, &workflow.name, &body))
+    allow_framing(page(status, &workflow.name, &body))
 }

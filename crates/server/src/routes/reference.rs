@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_that_holds_itself_ends() {
+    fn recursive_schema_terminates() {
         let document = json!({"components": {"schemas": {
             "Tree": {"type": "object", "properties": {"child": {"$ref": "#/components/schemas/Tree"}}}
         }}});

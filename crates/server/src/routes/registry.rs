@@ -59,7 +59,7 @@ pub(super) use self::well_known::{at_root, files};
 /// The path of the registry on the server. Paths of its routes are relative to this path.
 const REGISTRY_PATH: &str = "/registry";
 
-/// All routes below `/registry`.
+/// All routes below [`REGISTRY_PATH`].
 pub(super) fn router() -> OpenApiRouter<App> {
     let routes = OpenApiRouter::new()
         .merge(index::router())
@@ -67,7 +67,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
         .merge(skills::router())
         .merge(search::router())
         .merge(texts::router())
-        .merge(well_known::below())
+        .merge(well_known::router())
         .merge(publish::router())
         .merge(review::router())
         .merge(change::router())
@@ -75,35 +75,40 @@ pub(super) fn router() -> OpenApiRouter<App> {
         .merge(keys::router())
         .merge(account::router())
         .merge(log::router())
-        .fallback(nothing);
+        .fallback(not_found);
     OpenApiRouter::new().nest(REGISTRY_PATH, routes)
 }
 
-async fn nothing() -> RegistryApiError {
+async fn not_found() -> RegistryApiError {
     RegistryApiError::not_found("there is nothing at this address")
 }
 
 /// The response to a method that a path of the registry does not support; `None` for paths outside
 /// of the registry.
-pub(super) fn wrong_method(uri: &Uri) -> Option<Response> {
+pub(super) fn method_not_allowed(uri: &Uri) -> Option<Response> {
     let message = "this address does not take this method";
     let refused =
         RegistryApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message);
-    uri.path().starts_with("/registry/").then(|| refused.into_response())
+    is_registry_path(uri.path()).then(|| refused.into_response())
+}
+
+/// Whether a path is below [`REGISTRY_PATH`].
+fn is_registry_path(path: &str) -> bool {
+    path.strip_prefix(REGISTRY_PATH).is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// The public URL of the registry.
-fn base(app: &App) -> String {
+fn registry_url(app: &App) -> String {
     format!("{}{REGISTRY_PATH}", app.config.public_url)
 }
 
 /// Middleware: returns the cached response, if there is one, before any other code sees the
 /// request. Marks responses of a private registry as private.
-pub(super) async fn recall(State(app): State<App>, request: Request, next: Next) -> Response {
-    if is_public_reading(&app, &request) {
+pub(super) async fn serve_cached(State(app): State<App>, request: Request, next: Next) -> Response {
+    if is_public_read(&app, &request) {
         // If the database cannot be reached, the route reports the error.
         let fresh = app.registry_state.refresh(registry(&app)).await.is_ok();
-        if let Some(response) = fresh.then(|| known(&app, &request)).flatten() {
+        if let Some(response) = fresh.then(|| cached_response(&app, &request)).flatten() {
             return response;
         }
     }
@@ -120,31 +125,31 @@ pub(super) async fn recall(State(app): State<App>, request: Request, next: Next)
 /// Forbids shared caches to store responses that only users with an account may read.
 fn keep_private(headers: &mut HeaderMap) {
     headers.append(header::VARY, HeaderValue::from_static("authorization"));
-    let said = headers.get(header::CACHE_CONTROL).and_then(|value| value.to_str().ok());
-    let said = said.map(|said| said.replace("public", "private"));
-    if let Some(said) = said.and_then(|said| HeaderValue::from_str(&said).ok()) {
-        headers.insert(header::CACHE_CONTROL, said);
+    let policy = headers.get(header::CACHE_CONTROL).and_then(|value| value.to_str().ok());
+    let policy = policy.map(|policy| policy.replace("public", "private"));
+    if let Some(policy) = policy.and_then(|policy| HeaderValue::from_str(&policy).ok()) {
+        headers.insert(header::CACHE_CONTROL, policy);
     }
 }
 
 /// Returns the cached response if it is known to be fresh, without waiting for the database.
-pub(crate) fn recall_now<B>(app: &App, request: &Request<B>) -> Option<Response> {
-    (is_public_reading(app, request) && app.registry_state.is_fresh())
-        .then(|| known(app, request))
+pub(crate) fn serve_fresh_cached<B>(app: &App, request: &Request<B>) -> Option<Response> {
+    (is_public_read(app, request) && app.registry_state.is_fresh())
+        .then(|| cached_response(app, request))
         .flatten()
 }
 
 /// Whether every client would get the same response.
-fn is_public_reading<B>(app: &App, request: &Request<B>) -> bool {
+fn is_public_read<B>(app: &App, request: &Request<B>) -> bool {
     let (method, uri) = (request.method(), request.uri());
     (*method == Method::GET || *method == Method::HEAD)
-        && uri.path().starts_with("/registry/")
+        && is_registry_path(uri.path())
         && uri.query().is_none()
         && app.config.registry.readers == Readers::Everyone
         && !request.headers().contains_key(header::ORIGIN)
 }
 
-fn known<B>(app: &App, request: &Request<B>) -> Option<Response> {
+fn cached_response<B>(app: &App, request: &Request<B>) -> Option<Response> {
     let known = app.registry_state.get_cached(request.uri().path().strip_prefix(REGISTRY_PATH)?)?;
     let response = known.response.respond(request.method(), request.headers());
     if let Some(download) = &known.download
@@ -153,13 +158,13 @@ fn known<B>(app: &App, request: &Request<B>) -> Option<Response> {
     {
         download.count();
     }
-    app.metrics.cache_hit();
+    app.metrics.record_cache_hit();
     Some(response)
 }
 
 /// Waits until no process returns responses from before a change that this process made. Other
 /// processes may return cached responses for [`MAX_CACHE_AGE`].
-async fn settled(app: &App) {
+async fn wait_until_visible(app: &App) {
     let learned = app.registry_state.apply_own_change(registry(app)).await;
     if let Err(error) = &learned {
         tracing::warn!(%error, "a change is not known here yet");
@@ -180,7 +185,8 @@ async fn respond_and_cache(
     let seq = app.registry_state.refresh(registry(app)).await?;
     let answer = make.await?;
     if uri.query().is_none() {
-        let download = download.map(|version| app.registry_state.downloads.tally(package, version));
+        let download =
+            download.map(|version| app.registry_state.downloads.counter_of(package, version));
         let cached =
             CachedResponse { response: answer.clone(), package: package.clone(), download, seq };
         app.registry_state.cache_response(uri.path(), cached);

@@ -118,7 +118,7 @@ async fn set_flag(
     authenticated: Authenticated<Json<Enabled>>,
 ) -> ApiResult<JsonResponse<Switch>> {
     let Authenticated { caller, body: Json(Enabled { enabled }) } = authenticated;
-    caller.must_be_admin()?;
+    caller.check_admin()?;
     let unknown = || ApiError::bad_request(format!("Unsupported feature flag: {key}"));
     let flag = Flag::of_key(&key).ok_or_else(unknown)?;
     let value = if enabled { "true" } else { "false" };
@@ -199,7 +199,7 @@ async fn token_usage(
     State(app): State<App>,
     authenticated: Authenticated<Query<Since>>,
 ) -> ApiResult<JsonResponse<TokenUsage>> {
-    authenticated.caller.must_be_admin()?;
+    authenticated.caller.check_admin()?;
     let Query(Since { hours }) = authenticated.body;
     let since = Timestamp::now().minus(Duration::from_hours(hours));
     let summary = app.database.usage().summary(since, None).await?;

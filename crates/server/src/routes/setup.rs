@@ -14,7 +14,7 @@ use savoir_store::{Role, StoreError, Timestamp};
 use crate::{
     accounts::{AccountError, NewAccount, random_secret},
     app::App,
-    auth::digest,
+    auth::token_digest,
     body,
     client::address_key,
     error::{ApiError, ApiResult},
@@ -40,7 +40,7 @@ pub async fn setup_link(app: &App) -> Result<Option<String>, StoreError> {
         return Ok(None);
     }
     let token = random_secret()?;
-    app.database.settings().put(SETUP_SETTING, &digest(&token)).await?;
+    app.database.settings().put(SETUP_SETTING, &token_digest(&token)).await?;
     Ok(Some(format!("{}/setup?token={token}", app.config.public_url)))
 }
 
@@ -111,7 +111,7 @@ async fn make_administrator(app: &App, form: &Form) -> Result<Option<String>, Ac
     // Hash the password first, so that nothing slow happens between invalidating the token and
     // creating the account.
     let account = NewAccount::check(&form.email, &form.password)?.hashed().await?;
-    let (settings, token) = (app.database.settings(), digest(&form.token));
+    let (settings, token) = (app.database.settings(), token_digest(&form.token));
     if !settings.take(SETUP_SETTING, &token).await? {
         return Ok(None);
     }
@@ -131,7 +131,7 @@ async fn make_administrator(app: &App, form: &Form) -> Result<Option<String>, Ac
 async fn is_open(app: &App, token: &str) -> Result<bool, StoreError> {
     // Digests are compared, so that the time of the comparison reveals nothing about the token.
     let expected = app.database.settings().get(SETUP_SETTING).await?;
-    Ok(expected == Some(digest(token)) && !app.database.accounts().has_admin().await?)
+    Ok(expected == Some(token_digest(token)) && !app.database.accounts().has_admin().await?)
 }
 
 fn form_page(status: StatusCode, form: &Form, problem: Option<&str>) -> Response {

@@ -20,8 +20,8 @@ use crate::{
     body::{Members, Shape, Text},
     error::{ApiResult, WithRouteMessage as _},
     params::Path,
-    skill_lookup::{Kept, SkillDetail, SkillSummary},
-    stream::{self, Running},
+    skill_lookup::{ParsedSkill, SkillDetail, SkillSummary},
+    stream::{self, StreamKind},
 };
 
 pub(super) fn router() -> OpenApiRouter<App> {
@@ -190,7 +190,7 @@ async fn run(
         agent_flow::check_inputs(&kept.stored.skill.inputs, &inputs)?;
     }
     let (services, user) = (app.services.clone(), authenticated.caller.user.id);
-    Ok(stream::answer(&app, Running::Skill, async move |out| {
+    Ok(stream::respond(&app, StreamKind::Skill, async move |out| {
         let skill = &kept.stored.skill;
         let (directory, model, user) = (None, None, Some(user));
         let run =
@@ -211,7 +211,7 @@ fn wants_events(headers: &HeaderMap) -> bool {
     })
 }
 
-fn detail(status: StatusCode, kept: &Kept) -> Response {
+fn detail(status: StatusCode, kept: &ParsedSkill) -> Response {
     let kind = (header::CONTENT_TYPE, "application/json");
     (status, [kind], kept.detail.clone()).into_response()
 }

@@ -17,7 +17,7 @@ use crate::{
     access::Scope,
     accounts::random_secret,
     app::App,
-    auth::{API_TOKEN_PREFIX, Authenticated, Caller, Json, digest},
+    auth::{API_TOKEN_PREFIX, Authenticated, Caller, Json, token_digest},
     body::{Members, Shape, ShapeError, Text},
     error::{ApiError, ApiResult},
     keys::Claims,
@@ -85,12 +85,12 @@ fn scopes_schema() -> Schema {
 fn scopes(members: &mut Members) -> Vec<String> {
     let grantable = || Scope::GRANTABLE.iter().copied();
     let Some(wanted) = members.optional_texts("scopes") else {
-        let usual = grantable().filter(|scope| scope.is_usual());
+        let usual = grantable().filter(|scope| scope.is_default());
         return usual.map(|scope| scope.as_str().to_owned()).collect();
     };
     if members.value("scopes").and_then(|value| value.as_array()).is_some_and(Vec::is_empty) {
         let message = "List should have at least 1 item after validation, not 0";
-        let place = members.place("scopes");
+        let place = members.location_of("scopes");
         members.reject(ShapeError::new("too_short", place, message, serde_json::json!([])));
     }
     let mut grants: Vec<String> = Vec::new();
@@ -105,15 +105,15 @@ fn scopes(members: &mut Members) -> Vec<String> {
                     grants.push(grant);
                 }
             }
-            Err(_) => members.reject(unknown(members.place("scopes"), at, text)),
+            Err(_) => members.reject(unknown(members.location_of("scopes"), at, text)),
         }
     }
     if wanted.len() > MAX_SCOPES {
         let message = format!("List should have at most {MAX_SCOPES} items after validation");
-        let (place, count) = (members.place("scopes"), wanted.len());
+        let (place, count) = (members.location_of("scopes"), wanted.len());
         members.reject(ShapeError::new("too_long", place, message, count.into()));
     }
-    let named = grantable().filter(|scope| scope.is_in(&wanted));
+    let named = grantable().filter(|scope| scope.is_granted_by(&wanted));
     named.map(|scope| scope.as_str().to_owned()).chain(grants).collect()
 }
 
@@ -212,7 +212,7 @@ async fn create(
     let Authenticated { caller, body: Json(WantedToken { name, scopes, expires_in_days }) } =
         authenticated;
     if scopes.iter().any(|scope| scope == Scope::Admin.as_str()) {
-        caller.must_be_admin()?;
+        caller.check_admin()?;
     }
     let CreatedToken { kept, secret } =
         make(&app, &caller, Wanted { name, scopes, expires_in_days }).await?;
@@ -249,7 +249,7 @@ pub(super) async fn make(app: &App, caller: &Caller, wanted: Wanted) -> ApiResul
         user_id: caller.user.id,
         name: &wanted.name,
         scopes: &wanted.scopes,
-        digest: &digest(&secret),
+        digest: &token_digest(&secret),
         expires_at: wanted.expires_in_days.map(end),
         since: caller.claims.as_ref().map_or_else(Timestamp::now, Claims::issued_at),
     };

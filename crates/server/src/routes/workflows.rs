@@ -22,7 +22,7 @@ use crate::{
     executions::{self, RunningExecution},
     limits::{MAX_GRAPH_BYTES, MAX_GRAPH_VALUES, MAX_WORKFLOWS},
     params::Path,
-    stream::{self, Running},
+    stream::{self, StreamKind},
 };
 
 pub(super) fn router() -> OpenApiRouter<App> {
@@ -136,12 +136,12 @@ impl Shape for WorkflowChange {
 fn graph(members: &mut Members) -> Option<Value> {
     let mut graph = members.value("graph_data")?.clone();
     if values(&graph) > MAX_GRAPH_VALUES || graph.to_string().len() > MAX_GRAPH_BYTES {
-        let place = members.place("graph_data");
+        let place = members.location_of("graph_data");
         let message = "The graph is too large";
         members.reject(ShapeError::new("value_error", place, message, graph.clone()));
     } else if let Err(problems) = Graph::parse(&graph) {
         for problem in problems {
-            let mut place = members.place("graph_data");
+            let mut place = members.location_of("graph_data");
             place.extend(problem.location.iter().map(|step| json!(step)));
             let error = ShapeError::new(problem.kind, place, problem.message, problem.input);
             members.reject(error);
@@ -412,7 +412,7 @@ async fn execute(
 }
 
 fn run(app: &App, begun: RunningExecution) -> Response {
-    stream::answer(app, Running::Workflow, async move |out| {
+    stream::respond(app, StreamKind::Workflow, async move |out| {
         // Ignored: the client may have disconnected.
         let _ = workflow::run_to_end(&begun.host, begun.run(), &begun.journal, &out).await;
     })

@@ -335,7 +335,7 @@ async fn administrators_choose_the_sources() {
 
 /// Skills of integrations.
 mod integrations {
-    use savoir_server::personal::{Projected, SkillWriter, project};
+    use savoir_server::personal::{ProjectionReport, SkillWriter, project};
 
     use super::*;
 
@@ -375,7 +375,7 @@ mod integrations {
                     SkillWriter::new(server.storage.skills(), server.database.clone());
                 let folders = [root.to_owned()];
                 let run = async || project(&skill_writer, &folders).await.unwrap();
-                let Projected { mut kept, left, removed, broken } = run().await;
+                let ProjectionReport { mut kept, left, removed, broken } = run().await;
                 kept.sort();
                 assert_eq!(
                     (kept, left),
@@ -444,7 +444,8 @@ mod integrations {
         // A file where the folder was cannot be listed, by nobody.
         fs::rename(root.join("mail/skills"), root.join("mail/aside")).unwrap();
         fs::write(root.join("mail/skills"), "").unwrap();
-        let Projected { removed, broken, .. } = project(&skill_writer, &folders).await.unwrap();
+        let ProjectionReport { removed, broken, .. } =
+            project(&skill_writer, &folders).await.unwrap();
         assert_eq!(removed, Vec::<String>::new());
         assert_eq!(broken.len(), 1, "{broken:?}");
         assert!(broken[0].contains("mail"), "{broken:?}");
@@ -458,7 +459,8 @@ mod integrations {
             fs::rename(root.join(place), root.join(aside)).unwrap();
             std::os::unix::fs::symlink("nowhere", root.join(place)).unwrap();
         }
-        let Projected { removed, broken, .. } = project(&skill_writer, &folders).await.unwrap();
+        let ProjectionReport { removed, broken, .. } =
+            project(&skill_writer, &folders).await.unwrap();
         assert_eq!((removed, broken.len()), (Vec::new(), 2), "{broken:?}");
     }
 
@@ -471,7 +473,8 @@ mod integrations {
         let (skill_writer, folders) = two(&server, root).await;
         write(root, "mail/manifest.yaml", "version: [\n");
         fs::remove_dir_all(root.join("tracker")).unwrap();
-        let Projected { removed, broken, .. } = project(&skill_writer, &folders).await.unwrap();
+        let ProjectionReport { removed, broken, .. } =
+            project(&skill_writer, &folders).await.unwrap();
         assert_eq!((removed, broken.len()), (vec!["of-tracker".to_owned()], 1), "{broken:?}");
         // The domain of the broken one may be told in its manifest alone.
         let known = server.database.skill_facts().get("of-mail").await.unwrap();
@@ -496,7 +499,7 @@ mod integrations {
             // Whoever reads the pipe now comes to its end.
             drop(fs::File::options().write(true).open(&manifest));
         }
-        let Projected { removed, broken, .. } = ended.expect("the round ends").unwrap();
+        let ProjectionReport { removed, broken, .. } = ended.expect("the round ends").unwrap();
         assert_eq!((removed, broken.len()), (Vec::new(), 1), "{broken:?}");
         assert!(broken[0].contains("no file"), "{broken:?}");
     }

@@ -312,7 +312,7 @@ async fn idle_skills_are_laid_aside_and_use_wakes_them() {
             for (days, state) in
                 [(29, Active), (30, Stale), (89, Stale), (90, Archived), (91, Archived)]
             {
-                skill_writer.lay_aside(in_days(days)).await.unwrap();
+                skill_writer.archive_unused_skills(in_days(days)).await.unwrap();
                 assert_eq!(states().await, [state, Active, Active], "after {days} days");
             }
             let item = patch(&ann, "old", &json!({"pinned": false})).await.json();
@@ -326,7 +326,7 @@ async fn idle_skills_are_laid_aside_and_use_wakes_them() {
             let old = listed["skills"].as_array().unwrap().iter().find(|one| one["name"] == "old");
             assert!(old.unwrap()["last_used_at"].is_string(), "{listed}");
             assert_eq!(states().await, [Active; 3]);
-            skill_writer.lay_aside(in_days(91)).await.unwrap();
+            skill_writer.archive_unused_skills(in_days(91)).await.unwrap();
             let item = patch(&ann, "old", &json!({"enabled": true})).await.json();
             assert_eq!(
                 (&item["enabled"], &item["lifecycle_state"]),
@@ -439,7 +439,7 @@ async fn an_import_wakes_what_was_laid_aside() {
             let (files, database) = (server.storage.skills(), server.database.clone());
             let skill_writer = savoir_server::personal::SkillWriter::new(files, database);
             let later = Timestamp::now().plus(std::time::Duration::from_hours(24 * 100));
-            assert_eq!(skill_writer.lay_aside(later).await.unwrap(), 1);
+            assert_eq!(skill_writer.archive_unused_skills(later).await.unwrap(), 1);
             let facts = server.database.skill_facts().get("old").await.unwrap().unwrap();
             assert_eq!(facts.lifecycle, Archived);
             let item = markdown(&ann, &text("old", "New")).await.json();
@@ -447,7 +447,11 @@ async fn an_import_wakes_what_was_laid_aside() {
                 (&item["lifecycle_state"], &item["enabled"], &item["source"]),
                 (&json!("active"), &json!(true), &json!("imported"))
             );
-            assert_eq!(skill_writer.lay_aside(later).await.unwrap(), 0, "it is no authored one");
+            assert_eq!(
+                skill_writer.archive_unused_skills(later).await.unwrap(),
+                0,
+                "it is no authored one"
+            );
         },
     )
     .await;
@@ -509,7 +513,7 @@ async fn what_waits_for_a_person_waits_whoever_owns_it() {
             let (files, database) = (server.storage.skills(), server.database.clone());
             let skill_writer = savoir_server::personal::SkillWriter::new(files, database);
             let later = Timestamp::now().plus(std::time::Duration::from_hours(24 * 40));
-            skill_writer.lay_aside(later).await.unwrap();
+            skill_writer.archive_unused_skills(later).await.unwrap();
             assert_eq!(run().await, 409, "nor does age enable it");
             let item = patch(&admin, "tea", &json!({"enabled": true})).await.json();
             assert_eq!(item["enabled"], true);

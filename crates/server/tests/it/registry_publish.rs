@@ -335,12 +335,12 @@ async fn a_registered_key_makes_it_community() {
     };
     let reply = publish(&ada, "?namespace=acme", signed("1.0.0")).await;
     assert_eq!(reply.json()["published"]["security_tier"], "experimental", "{}", reply.text);
-    let holding = "acme".parse().unwrap();
+    let owner_scope = "acme".parse().unwrap();
     let public = key.public_key();
     let (id, text) = (public.key_id(), public.to_text());
     let registry = server.database.registry(&server.storage);
     let new = NewKey {
-        holding: &holding,
+        owner_scope: &owner_scope,
         key_id: &id,
         public_key: &text,
         label: "ada",

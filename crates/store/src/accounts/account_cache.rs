@@ -47,7 +47,7 @@ pub(crate) struct AccountCache {
 #[derive(Debug, Default)]
 struct CacheEntries {
     /// How the file looked when the holders were asked for.
-    look: Option<AccountsVersion>,
+    current_version: Option<AccountsVersion>,
     holders: HashMap<String, (Instant, CachedAccount)>,
 }
 
@@ -67,25 +67,27 @@ impl AccountCache {
     }
 
     /// How the file looks now.
-    pub(super) fn look(&self) -> Option<AccountsVersion> {
+    pub(super) fn current_version(&self) -> Option<AccountsVersion> {
         let metadata = fs::metadata(self.file.as_ref()?).ok()?;
         Some(AccountsVersion(FileStamp::of(&metadata)))
     }
 
     /// What is known under a key, else what the database says.
-    pub(super) async fn recall_or(
+    pub(super) async fn get_or_load(
         &self,
         key: String,
         ask: impl Future<Output = Result<Option<CachedAccount>, StoreError>>,
     ) -> Result<Option<CachedAccount>, StoreError> {
         // Before the question: a change in between makes the answer useless.
-        let look = self.look();
-        if let Some(holder) = look.and_then(|look| self.recall(look, &key)) {
+        let current_version = self.current_version();
+        if let Some(holder) =
+            current_version.and_then(|current_version| self.get_cached(current_version, &key))
+        {
             return Ok(Some(holder));
         }
         let answer = ask.await?;
-        if let (Some(look), Some(holder)) = (look, &answer) {
-            self.keep(look, key, holder.clone());
+        if let (Some(current_version), Some(holder)) = (current_version, &answer) {
+            self.keep(current_version, key, holder.clone());
         }
         Ok(answer)
     }
@@ -97,20 +99,22 @@ impl AccountCache {
         on_a_thread(move || touch(&file)).await
     }
 
-    fn recall(&self, look: AccountsVersion, key: &str) -> Option<CachedAccount> {
+    fn get_cached(&self, current_version: AccountsVersion, key: &str) -> Option<CachedAccount> {
         let known = self.known();
-        if known.look != Some(look) {
+        if known.current_version != Some(current_version) {
             return None;
         }
         let (since, holder) = known.holders.get(key)?;
         (since.elapsed() < MAX_CACHE_AGE).then(|| holder.clone())
     }
 
-    fn keep(&self, look: AccountsVersion, key: String, holder: CachedAccount) {
+    fn keep(&self, current_version: AccountsVersion, key: String, holder: CachedAccount) {
         let mut known = self.known();
-        if known.look != Some(look) || known.holders.len() >= MAX_CACHED_ACCOUNTS {
+        if known.current_version != Some(current_version)
+            || known.holders.len() >= MAX_CACHED_ACCOUNTS
+        {
             known.holders.clear();
-            known.look = Some(look);
+            known.current_version = Some(current_version);
         }
         known.holders.insert(key, (Instant::now(), holder));
     }

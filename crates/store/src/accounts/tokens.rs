@@ -74,7 +74,7 @@ fn api_token(row: &Row) -> Result<ApiToken, StoreError> {
 }
 
 /// Ends all tokens of a person.
-pub(super) async fn end_all(
+pub(super) async fn revoke_tokens(
     connection: &mut AnyConnection,
     by: &Actor,
     user_id: i64,
@@ -137,7 +137,7 @@ impl Accounts<'_> {
         &self,
         digest: &str,
     ) -> Result<Option<(ApiToken, User)>, StoreError> {
-        let holder = self.0.people().recall_or(digest.to_owned(), self.holder(digest)).await?;
+        let holder = self.0.people().get_or_load(digest.to_owned(), self.holder(digest)).await?;
         let Some(CachedAccount { user, token: Some(token) }) = holder else { return Ok(None) };
         Ok((!token.is_over(Timestamp::now())).then_some((token, user)))
     }

@@ -88,13 +88,13 @@ impl Vectors {
     /// The nearest chunks with their cosines, best first.
     fn nearest(&self, vector: &[f32], limit: usize) -> Vec<(i64, f32)> {
         let Some(same) = self.by_dimensions.get(&vector.len()) else { return Vec::new() };
-        let mut question = vector.to_vec();
-        normalise(&mut question);
+        let mut query_terms = vector.to_vec();
+        normalise(&mut query_terms);
         let mut scored: Vec<(i64, f32)> = same
             .chunks
             .iter()
             .zip(same.numbers.chunks_exact(vector.len()))
-            .map(|(chunk, numbers)| (*chunk, dot(numbers, &question)))
+            .map(|(chunk, numbers)| (*chunk, dot(numbers, &query_terms)))
             .collect();
         let order = |a: &(i64, f32), b: &(i64, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
         if limit < scored.len() {
@@ -157,7 +157,7 @@ pub(super) fn to_text(vector: &[f32]) -> String {
 pub(crate) async fn adopt_pgvector(
     connection: &mut AnyConnection,
 ) -> Result<VectorSearch, StoreError> {
-    if !has_point(connection).await? && !add_point(connection).await? {
+    if !has_vector_column(connection).await? && !add_vector_column(connection).await? {
         return Ok(VectorSearch::Scan);
     }
     let rows = sql("SELECT chunk, embedding FROM vectors WHERE point IS NULL")
@@ -173,7 +173,7 @@ pub(crate) async fn adopt_pgvector(
     Ok(VectorSearch::Pgvector)
 }
 
-async fn has_point(connection: &mut AnyConnection) -> Result<bool, StoreError> {
+async fn has_vector_column(connection: &mut AnyConnection) -> Result<bool, StoreError> {
     let row = sql("SELECT 1 FROM pg_attribute
          WHERE attrelid = CAST('vectors' AS regclass) AND attname = 'point' AND NOT attisdropped")
     .optional(connection)
@@ -182,7 +182,7 @@ async fn has_point(connection: &mut AnyConnection) -> Result<bool, StoreError> {
 }
 
 /// False if the extension is not installed, or this role may not create it.
-async fn add_point(connection: &mut AnyConnection) -> Result<bool, StoreError> {
+async fn add_vector_column(connection: &mut AnyConnection) -> Result<bool, StoreError> {
     let available = sql("SELECT 1 FROM pg_available_extensions WHERE name = 'vector'")
         .optional(&mut *connection)
         .await?;
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn nearest_is_first_and_other_lengths_are_left_out() {
+    fn nearest_vector_first_other_lengths_skipped() {
         let vectors =
             vectors(&[&[1.0, 0.0], &[0.0, 2.0], &[1.0, 1.0], &[1.0, 0.0, 0.0], &[0.0, 0.0]]);
         let found = vectors.nearest(&[0.0, 5.0], 3);

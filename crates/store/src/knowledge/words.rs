@@ -56,7 +56,7 @@ fn is_word_by_itself(letter: char) -> bool {
 }
 
 /// The different words of a question, at most [`MAX_TERMS`].
-fn question(words: &str) -> Vec<String> {
+fn query_terms(words: &str) -> Vec<String> {
     let mut different: Vec<String> = Vec::new();
     for term in terms(words) {
         if different.len() == MAX_TERMS {
@@ -78,7 +78,7 @@ impl Knowledge<'_> {
         words: &str,
         limit: u32,
     ) -> Result<Vec<ChunkHit>, StoreError> {
-        let terms = question(words);
+        let terms = query_terms(words);
         if terms.is_empty() {
             return Ok(Vec::new());
         }
@@ -165,7 +165,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn whatever_the_text_terms_are_words(text in "\\PC*") {
+        fn terms_contain_only_word_characters(text in "\\PC*") {
             for term in terms(&text) {
                 assert!(!term.is_empty() && term.chars().all(char::is_alphanumeric), "{term:?}");
             }
@@ -173,9 +173,9 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_bounded() {
+    fn query_terms_are_limited() {
         let words: Vec<_> = (0..1000).map(|n| format!("w{n} w{n}")).collect();
-        assert_eq!(question(&words.join(" ")).len(), MAX_TERMS);
+        assert_eq!(query_terms(&words.join(" ")).len(), MAX_TERMS);
         assert_eq!(terms(&"x".repeat(1000)), ["x".repeat(MAX_TERM_CHARS)]);
         assert!(terms(&"word ".repeat(1_000_000)).len() < MAX_TEXT_CHARS);
     }

@@ -140,12 +140,16 @@ impl Actor {
         self.admin
     }
 
-    pub(super) fn must_be_admin(&self) -> Result<(), RegistryError> {
+    pub(super) fn check_admin(&self) -> Result<(), RegistryError> {
         if self.admin { Ok(()) } else { Err(RegistryError::NotAdmin) }
     }
 
     /// Whether a token has a right at a place, or everywhere. A person has all.
-    pub fn must_have(&self, right: Right, place: Option<&OwnerScope>) -> Result<(), RegistryError> {
+    pub fn check_right(
+        &self,
+        right: Right,
+        place: Option<&OwnerScope>,
+    ) -> Result<(), RegistryError> {
         match &self.grants {
             Some(grants) if !grants.iter().any(|grant| grant.covers(right, place)) => {
                 Err(RegistryError::MissingScope { right, place: place.cloned() })
@@ -178,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scope_is_for_its_place() {
+    fn scope_is_limited_to_owner() {
         let [acme, other]: [OwnerScope; 2] = ["acme", "other"].map(|text| text.parse().unwrap());
         let grant: Grant = "registry:publish:acme".parse().unwrap();
         assert!(grant.covers(Right::Publish, Some(&acme)));

@@ -9,10 +9,10 @@ use sqlx::AnyConnection;
 use super::{
     Actor, PackageName, Registry, RegistryError, Right,
     blobs::is_digest,
-    change::check,
+    change::check_message,
     facts::read_name,
     log::{AuditAction, NewAuditEvent, note},
-    owners::must_publish,
+    owners::check_may_publish,
     publish::is_taken,
     refused_scans,
 };
@@ -46,20 +46,20 @@ pub(super) fn read_setting(name: &str) -> Result<(String, Option<PackageName>), 
 }
 
 /// Finds the entries of the log that speak of some bytes.
-pub(super) fn speaks_of(sha256: &str) -> String {
+pub(super) fn log_pattern(sha256: &str) -> String {
     format!("%\"sha256\":\"{sha256}\"%")
 }
 
 impl Registry<'_> {
     /// Whether somebody may speak for a package: those may who publish it.
-    pub async fn may_speak_for(
+    pub async fn may_appeal_for(
         &self,
         actor: &Actor,
         package: &PackageName,
     ) -> Result<(), RegistryError> {
-        actor.must_have(Right::Publish, Some(&package.holding()))?;
+        actor.check_right(Right::Publish, Some(&package.owner_scope()))?;
         let connection = &mut *self.reader().acquire().await?;
-        must_publish(connection, actor, package).await
+        check_may_publish(connection, actor, package).await
     }
 
     /// Notes for the administrators why somebody thinks that a scan is wrong: of a version that was
@@ -73,9 +73,9 @@ impl Registry<'_> {
         sha256: &str,
         message: &str,
     ) -> Result<(), RegistryError> {
-        check(Some(message))?;
-        must_be_digest(sha256)?;
-        actor.must_have(Right::Publish, Some(&package.holding()))?;
+        check_message(Some(message))?;
+        check_digest(sha256)?;
+        actor.check_right(Right::Publish, Some(&package.owner_scope()))?;
         if actor.account.is_none() && !actor.is_admin() {
             return Err(RegistryError::NobodyActs);
         }
@@ -89,9 +89,9 @@ impl Registry<'_> {
             details
                 .extend(refused_scans::known(work.connection(), package, version, sha256).await?);
         }
-        let deed =
+        let event =
             NewAuditEvent::new(AuditAction::Appealed).version(package, version).details(details);
-        note(work.connection(), actor, Timestamp::now(), vec![deed]).await?;
+        note(work.connection(), actor, Timestamp::now(), vec![event]).await?;
         Ok(work.commit().await?)
     }
 
@@ -105,13 +105,13 @@ impl Registry<'_> {
         package: Option<&PackageName>,
         why: &str,
     ) -> Result<PackageName, RegistryError> {
-        actor.must_be_admin()?;
-        check(Some(why))?;
-        must_be_digest(sha256)?;
+        actor.check_admin()?;
+        check_message(Some(why))?;
+        check_digest(sha256)?;
         let mut work = self.begin().await?;
         let package = match package {
             Some(package) => package.clone(),
-            None => only_one(appealed_for(work.connection(), sha256).await?)?,
+            None => only_package(packages_with_appeals(work.connection(), sha256).await?)?,
         };
         sql("INSERT INTO settings (name, value) VALUES ($1, $2)
              ON CONFLICT (name) DO UPDATE SET value = excluded.value")
@@ -120,8 +120,8 @@ impl Registry<'_> {
         .run(work.connection())
         .await?;
         let details = json!({"sha256": sha256, "why": why});
-        let deed = NewAuditEvent::new(AuditAction::Cleared).package(&package).details(details);
-        note(work.connection(), actor, Timestamp::now(), vec![deed]).await?;
+        let event = NewAuditEvent::new(AuditAction::Cleared).package(&package).details(details);
+        note(work.connection(), actor, Timestamp::now(), vec![event]).await?;
         work.commit().await?;
         Ok(package)
     }
@@ -150,8 +150,8 @@ impl Registry<'_> {
         sha256: &str,
         (name, pattern): (String, String),
     ) -> Result<bool, RegistryError> {
-        actor.must_be_admin()?;
-        must_be_digest(sha256)?;
+        actor.check_admin()?;
+        check_digest(sha256)?;
         let mut work = self.begin().await?;
         let rows = sql("DELETE FROM settings WHERE name = $1 OR name LIKE $2 RETURNING name")
             .text(&name)
@@ -161,16 +161,16 @@ impl Registry<'_> {
         if rows.is_empty() {
             return Ok(false);
         }
-        let mut deeds = Vec::new();
+        let mut events = Vec::new();
         for row in rows {
-            let deed =
+            let event =
                 NewAuditEvent::new(AuditAction::Uncleared).details(json!({"sha256": sha256}));
-            deeds.push(match read_setting(&row.text(0)?)? {
-                (_, Some(package)) => deed.package(&package),
-                (_, None) => deed,
+            events.push(match read_setting(&row.text(0)?)? {
+                (_, Some(package)) => event.package(&package),
+                (_, None) => event,
             });
         }
-        note(work.connection(), actor, Timestamp::now(), deeds).await?;
+        note(work.connection(), actor, Timestamp::now(), events).await?;
         work.commit().await?;
         Ok(true)
     }
@@ -181,12 +181,12 @@ impl Registry<'_> {
         sha256: &str,
         package: &PackageName,
     ) -> Result<Option<String>, RegistryError> {
-        why_cleared(&mut *self.reader().acquire().await?, sha256, package).await
+        clearance_reason(&mut *self.reader().acquire().await?, sha256, package).await
     }
 }
 
 /// Why bytes were cleared for a package, if they were.
-pub(super) async fn why_cleared(
+pub(super) async fn clearance_reason(
     connection: &mut AnyConnection,
     sha256: &str,
     package: &PackageName,
@@ -205,13 +205,13 @@ pub(super) async fn why_cleared(
     let Some((why, name)) = why else { return Ok(None) };
     // An older program did not note for whom it was; its log tells who had asked.
     let for_all = name == setting(sha256, None);
-    let counts = !for_all || was_meant(connection, sha256, package).await?;
+    let counts = !for_all || is_cleared_for(connection, sha256, package).await?;
     Ok(Some(why).filter(|_| counts))
 }
 
 /// Whether a package is among those that had appealed when bytes were cleared for nobody in
 /// particular. If none had, it was for all.
-async fn was_meant(
+async fn is_cleared_for(
     connection: &mut AnyConnection,
     sha256: &str,
     package: &PackageName,
@@ -221,7 +221,7 @@ async fn was_meant(
             (SELECT MAX(seq) FROM registry_log WHERE act = $2 AND details LIKE $3), 0)")
     .text(AuditAction::Appealed.as_str())
     .text(AuditAction::Cleared.as_str())
-    .text(&speaks_of(sha256))
+    .text(&log_pattern(sha256))
     .all(connection)
     .await?;
     let asked = rows.iter().map(|row| row.maybe_text(0)).collect::<Result<Vec<_>, _>>()?;
@@ -230,13 +230,13 @@ async fn was_meant(
 }
 
 /// The packages for which somebody appealed about some bytes.
-async fn appealed_for(
+async fn packages_with_appeals(
     connection: &mut AnyConnection,
     sha256: &str,
 ) -> Result<BTreeSet<String>, RegistryError> {
     let rows = sql("SELECT DISTINCT package FROM registry_log WHERE act = $1 AND details LIKE $2")
         .text(AuditAction::Appealed.as_str())
-        .text(&speaks_of(sha256))
+        .text(&log_pattern(sha256))
         .all(connection)
         .await?;
     let found = rows.iter().map(|row| row.maybe_text(0)).collect::<Result<Vec<_>, _>>()?;
@@ -244,7 +244,7 @@ async fn appealed_for(
     names.collect()
 }
 
-fn only_one(packages: BTreeSet<String>) -> Result<PackageName, RegistryError> {
+fn only_package(packages: BTreeSet<String>) -> Result<PackageName, RegistryError> {
     let all: Vec<String> = packages.into_iter().collect();
     let message = match all.as_slice() {
         [one] => return Ok(read_name(one)?),
@@ -264,7 +264,7 @@ async fn may_appeal(
     package: &PackageName,
 ) -> Result<(), RegistryError> {
     let taken = is_taken(connection, package).await?;
-    if taken { must_publish(connection, actor, package).await } else { Ok(()) }
+    if taken { check_may_publish(connection, actor, package).await } else { Ok(()) }
 }
 
 /// One appeal about some bytes is enough, and nobody drowns those of others.
@@ -285,7 +285,7 @@ async fn count_appeal(
     Ok(())
 }
 
-pub(super) fn must_be_digest(sha256: &str) -> Result<(), RegistryError> {
+pub(super) fn check_digest(sha256: &str) -> Result<(), RegistryError> {
     if is_digest(sha256) {
         return Ok(());
     }

@@ -127,7 +127,7 @@ impl Registry<'_> {
     /// ago. Returns how many. It is refused while another process sweeps or imports, and where
     /// another database keeps its blobs in the same storage, whose rows nobody sees here.
     pub async fn sweep(&self, older_than: Duration) -> Result<u64, RegistryError> {
-        self.must_be_alone().await?;
+        self.check_only_database().await?;
         let (leases, holder) = (self.database.leases(), new_id());
         let removed = self.sweep_as(&holder, Timestamp::now().minus(older_than)).await;
         // Whoever comes next need not wait, also after a failure.

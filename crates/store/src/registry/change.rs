@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use super::{
     Actor, PackageName, Registry, RegistryError, RegistryTransaction, Right, ScanResult,
     ScanVerdict,
-    appeal::why_cleared,
+    appeal::clearance_reason,
     facts::read_version,
     index::renew,
     log::{AuditAction, NewAuditEvent, note},
-    owners::must_publish,
-    signatures::earn,
+    owners::check_may_publish,
+    signatures::recompute_tier,
     version_order::{self, sort_key},
 };
 use crate::{
@@ -25,7 +25,7 @@ const MAX_MESSAGE_BYTES: usize = 4096;
 pub(super) const JUDGED_KEY: &str = "judged";
 const CLEARED_KEY: &str = "cleared";
 
-pub(super) fn check(message: Option<&str>) -> Result<(), RegistryError> {
+pub(super) fn check_message(message: Option<&str>) -> Result<(), RegistryError> {
     if message.is_some_and(|message| message.len() > MAX_MESSAGE_BYTES) {
         let message = format!("it has more than {MAX_MESSAGE_BYTES} bytes");
         return Err(RegistryError::Invalid { what: "the message", message });
@@ -35,7 +35,7 @@ pub(super) fn check(message: Option<&str>) -> Result<(), RegistryError> {
 
 impl RegistryTransaction {
     /// Applies earlier decisions of administrators to a new scan result.
-    async fn let_stand(
+    async fn apply_decisions(
         &mut self,
         package: &PackageName,
         key: &[u8],
@@ -62,7 +62,7 @@ impl RegistryTransaction {
             // published.
             Some(why) => Some(why.to_owned()),
             None if scan.verdict == ScanVerdict::Block => {
-                why_cleared(self.connection(), &row.text(1)?, package).await?
+                clearance_reason(self.connection(), &row.text(1)?, package).await?
             }
             None => None,
         };
@@ -76,7 +76,7 @@ impl RegistryTransaction {
     }
 
     /// Fails if a version does not exist, or was withdrawn.
-    pub(super) async fn must_be_live(
+    pub(super) async fn check_not_withdrawn(
         &mut self,
         package: &PackageName,
         version: &Version,
@@ -99,15 +99,15 @@ impl RegistryTransaction {
     }
 
     /// Updates the index, writes the log entry and commits.
-    pub(super) async fn done(
+    pub(super) async fn finish_change(
         mut self,
         actor: &Actor,
         package: &PackageName,
-        deed: NewAuditEvent,
+        event: NewAuditEvent,
     ) -> Result<(), RegistryError> {
         let now = Timestamp::now();
         renew(self.connection(), package, now).await?;
-        note(self.connection(), actor, now, vec![deed]).await?;
+        note(self.connection(), actor, now, vec![event]).await?;
         Ok(self.commit().await?)
     }
 }
@@ -119,10 +119,10 @@ impl Registry<'_> {
         actor: &Actor,
         package: &PackageName,
     ) -> Result<RegistryTransaction, RegistryError> {
-        actor.must_have(Right::Yank, Some(&package.holding()))?;
+        actor.check_right(Right::Yank, Some(&package.owner_scope()))?;
         let mut work = self.begin().await?;
         work.lock_package(package).await?;
-        must_publish(work.connection(), actor, package).await?;
+        check_may_publish(work.connection(), actor, package).await?;
         Ok(work)
     }
 
@@ -133,15 +133,15 @@ impl Registry<'_> {
         actor: &Actor,
         (package, version): (&PackageName, &Version),
         statement: Sql,
-        deed: NewAuditEvent,
+        event: NewAuditEvent,
     ) -> Result<bool, RegistryError> {
         let mut work = self.as_publisher(actor, package).await?;
-        work.must_be_live(package, version).await?;
+        work.check_not_withdrawn(package, version).await?;
         let statement = statement.text(&package.id()).bytes(&sort_key(version));
         if statement.run(work.connection()).await? == 0 {
             return Ok(false);
         }
-        work.done(actor, package, deed.version(package, version)).await?;
+        work.finish_change(actor, package, event.version(package, version)).await?;
         Ok(true)
     }
 
@@ -154,12 +154,12 @@ impl Registry<'_> {
         version: &Version,
         why: Option<&str>,
     ) -> Result<bool, RegistryError> {
-        check(why)?;
+        check_message(why)?;
         let statement = sql("UPDATE versions SET yanked_at = $1, yanked_why = $2
              WHERE package = $3 AND sort_key = $4 AND yanked_at IS NULL");
         let statement = statement.time(Timestamp::now()).maybe_text(why);
-        let deed = NewAuditEvent::new(AuditAction::Yanked).details(json!({"why": why}));
-        self.change_live(actor, (package, version), statement, deed).await
+        let event = NewAuditEvent::new(AuditAction::Yanked).details(json!({"why": why}));
+        self.change_live(actor, (package, version), statement, event).await
     }
 
     /// Reverts a yank; returns false if the version was not yanked.
@@ -188,13 +188,14 @@ impl Registry<'_> {
         version: Option<&Version>,
         message: Option<&str>,
     ) -> Result<(), RegistryError> {
-        check(message)?;
-        let deed = NewAuditEvent::new(AuditAction::Deprecated).details(json!({"message": message}));
+        check_message(message)?;
+        let event =
+            NewAuditEvent::new(AuditAction::Deprecated).details(json!({"message": message}));
         if let Some(version) = version {
             let statement = sql("UPDATE versions SET deprecated = $1
                  WHERE package = $2 AND sort_key = $3")
             .maybe_text(message);
-            return self.change_live(actor, (package, version), statement, deed).await.map(drop);
+            return self.change_live(actor, (package, version), statement, event).await.map(drop);
         }
         let mut work = self.as_publisher(actor, package).await?;
         sql("UPDATE packages SET deprecated = $2 WHERE id = $1")
@@ -202,7 +203,7 @@ impl Registry<'_> {
             .maybe_text(message)
             .run(work.connection())
             .await?;
-        work.done(actor, package, deed.package(package)).await
+        work.finish_change(actor, package, event.package(package)).await
     }
 
     /// Removes a version and its metadata. The number can never be used again; the bytes are
@@ -214,10 +215,10 @@ impl Registry<'_> {
         version: &Version,
         why: &str,
     ) -> Result<(), RegistryError> {
-        check(Some(why))?;
-        actor.must_be_admin()?;
+        check_message(Some(why))?;
+        actor.check_admin()?;
         let mut work = self.as_publisher(actor, package).await?;
-        work.must_be_live(package, version).await?;
+        work.check_not_withdrawn(package, version).await?;
         let (id, key) = (package.id(), sort_key(version));
         let row =
             sql("SELECT sha256, integrity FROM versions WHERE package = $1 AND sort_key = $2")
@@ -243,24 +244,24 @@ impl Registry<'_> {
             .bytes(&key)
             .run(work.connection())
             .await?;
-        let deed =
+        let event =
             NewAuditEvent::new(AuditAction::Withdrawn).version(package, version).details(details);
-        work.done(actor, package, deed).await
+        work.finish_change(actor, package, event).await
     }
 
     /// Reserves the number of a version that another registry removed and that was never here, so
     /// that it cannot be used; returns false if the version exists or existed. Only for
     /// administrators.
-    pub async fn withdraw_unseen(
+    pub async fn reserve_withdrawn(
         &self,
         actor: &Actor,
         package: &PackageName,
         version: &Version,
         why: Option<&str>,
     ) -> Result<bool, RegistryError> {
-        check(why)?;
+        check_message(why)?;
         version_order::check(version)?;
-        actor.must_be_admin()?;
+        actor.check_admin()?;
         let mut work = self.as_publisher(actor, package).await?;
         let now = Timestamp::now();
         let added = sql("INSERT INTO versions (package, sort_key, version, attested, integrity,
@@ -279,10 +280,10 @@ impl Registry<'_> {
         if added == 0 {
             return Ok(false);
         }
-        let deed = NewAuditEvent::new(AuditAction::Withdrawn)
+        let event = NewAuditEvent::new(AuditAction::Withdrawn)
             .version(package, version)
             .details(json!({"why": why}));
-        work.done(actor, package, deed).await?;
+        work.finish_change(actor, package, event).await?;
         Ok(true)
     }
 
@@ -298,17 +299,17 @@ impl Registry<'_> {
     ) -> Result<(Tier, ScanResult), RegistryError> {
         let mut work = self.begin().await?;
         work.lock_package(package).await?;
-        must_publish(work.connection(), actor, package).await?;
-        work.must_be_live(package, version).await?;
+        check_may_publish(work.connection(), actor, package).await?;
+        work.check_not_withdrawn(package, version).await?;
         let (id, key) = (package.id(), sort_key(version));
         let (mut scan, mut judged) = (scan.clone(), None);
         if scan.report.get(JUDGED_KEY).is_none() || !actor.is_admin() {
-            work.let_stand(package, &key, &mut scan).await?;
+            work.apply_decisions(package, &key, &mut scan).await?;
         } else {
             judged = Some(scan.report[JUDGED_KEY]["reason"].clone());
             match scan.verdict {
                 ScanVerdict::Block => work.take_down(package, version).await?,
-                _ => work.give_back(package, version).await?,
+                _ => work.undo_take_down(package, version).await?,
             }
         }
         sql("UPDATE versions SET verdict = $3, scan = $4, scanned_at = $5
@@ -320,7 +321,7 @@ impl Registry<'_> {
         .time(Timestamp::now())
         .run(work.connection())
         .await?;
-        let (before, tier) = earn(work.connection(), &id, &key).await?;
+        let (before, tier) = recompute_tier(work.connection(), &id, &key).await?;
         let mut details = json!({
             "verdict": scan.verdict.as_str(),
             "before": before.as_str(), "attested": tier.as_str(),
@@ -331,8 +332,8 @@ impl Registry<'_> {
         } else {
             AuditAction::Scanned
         };
-        let deed = NewAuditEvent::new(act).version(package, version).details(details);
-        work.done(actor, package, deed).await?;
+        let event = NewAuditEvent::new(act).version(package, version).details(details);
+        work.finish_change(actor, package, event).await?;
         Ok((tier, scan))
     }
 

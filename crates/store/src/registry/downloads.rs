@@ -27,9 +27,9 @@ type Key = (String, String);
 /// Counts the downloads of one version without looking it up. What it counted is written down with
 /// the rest, also after it was dropped.
 #[derive(Clone, Debug)]
-pub struct Tally(Arc<AtomicU64>);
+pub struct VersionDownloads(Arc<AtomicU64>);
 
-impl Tally {
+impl VersionDownloads {
     /// Counts one.
     pub fn count(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
@@ -39,13 +39,13 @@ impl Tally {
 impl DownloadCounter {
     /// Counts one.
     pub fn count(&self, package: &PackageName, version: &Version) {
-        self.tally(package, version).count();
+        self.counter_of(package, version).count();
     }
 
     /// For a version that is downloaded often.
-    pub fn tally(&self, package: &PackageName, version: &Version) -> Tally {
+    pub fn counter_of(&self, package: &PackageName, version: &Version) -> VersionDownloads {
         let key = (package.id(), version.to_string());
-        Tally(Arc::clone(self.seen().entry(key).or_default()))
+        VersionDownloads(Arc::clone(self.seen().entry(key).or_default()))
     }
 
     fn seen(&self) -> MutexGuard<'_, HashMap<Key, Arc<AtomicU64>>> {
@@ -123,12 +123,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_was_counted_is_lost_or_counted_twice() {
+    fn downloads_are_counted_exactly_once() {
         let (counter, package) =
             (DownloadCounter::default(), "pdf".parse::<PackageName>().unwrap());
         let version = Version::new(1, 0, 0);
         let key = (package.id(), "1.0.0".to_owned());
-        let tally = counter.tally(&package, &version);
+        let tally = counter.counter_of(&package, &version);
         assert_eq!(counter.take(), [], "nothing was counted");
         tally.count();
         counter.count(&package, &version);

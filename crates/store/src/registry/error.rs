@@ -37,16 +37,16 @@ pub enum RegistryError {
         place: Option<OwnerScope>,
     },
     /// It belongs to others.
-    #[error("`{holding}` belongs to others; ask one of its owners to add you")]
+    #[error("`{owner_scope}` belongs to others; ask one of its owners to add you")]
     NotMember {
         /// What belongs to others.
-        holding: OwnerScope,
+        owner_scope: OwnerScope,
     },
     /// One who publishes there wants to do what owners do.
-    #[error("only an owner of `{holding}` may do this")]
+    #[error("only an owner of `{owner_scope}` may do this")]
     NotOwner {
         /// What they own.
-        holding: OwnerScope,
+        owner_scope: OwnerScope,
     },
     /// Only an administrator of the registry may do this.
     #[error("only an administrator of the registry may do this")]
@@ -103,11 +103,11 @@ pub enum RegistryError {
     #[error(
         "the key {key_id} is registered for {}, and what it signs counts there; register a key of \
          your own, or ask an administrator of the registry",
-        place(holding)
+        place(owner_scope)
     )]
     KeyTaken {
         /// What it signs for.
-        holding: OwnerScope,
+        owner_scope: OwnerScope,
         /// Which one.
         key_id: String,
     },
@@ -118,18 +118,18 @@ pub enum RegistryError {
         what: String,
     },
     /// The key was revoked, for good.
-    #[error("the key {key_id} of `{holding}` was revoked; use another one")]
+    #[error("the key {key_id} of `{owner_scope}` was revoked; use another one")]
     KeyRevoked {
         /// What it signed for.
-        holding: OwnerScope,
+        owner_scope: OwnerScope,
         /// Which one.
         key_id: String,
     },
     /// Nobody would be left who may change it.
-    #[error("`{holding}` would have no owner; make somebody else one first")]
+    #[error("`{owner_scope}` would have no owner; make somebody else one first")]
     LastOwner {
         /// What would have none.
-        holding: OwnerScope,
+        owner_scope: OwnerScope,
     },
     /// Publishing took so long that its files may be gone again.
     #[error("publishing took too long; try again")]
@@ -236,8 +236,8 @@ fn because(why: &str) -> String {
     if why.is_empty() { String::new() } else { format!(": {why}") }
 }
 
-fn place(holding: &OwnerScope) -> String {
-    if holding.is_for_auditors() { "an auditor".to_owned() } else { format!("`{holding}`") }
+fn place(owner_scope: &OwnerScope) -> String {
+    if owner_scope.is_for_auditors() { "an auditor".to_owned() } else { format!("`{owner_scope}`") }
 }
 
 fn wanted(right: Right, place: Option<&OwnerScope>) -> String {

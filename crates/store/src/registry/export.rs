@@ -150,7 +150,7 @@ impl Export {
         }
         let member = |row: &Row| {
             Ok(Record::Member(MemberRecord {
-                holding: row.text(0)?,
+                owner_scope: row.text(0)?,
                 user_id: row.number(1)?,
                 role: row.text(2)?,
                 added_by: row.maybe_number(3)?,
@@ -258,7 +258,7 @@ impl Export {
 
 fn key(row: &Row) -> Result<KeyRecord, StoreError> {
     Ok(KeyRecord {
-        holding: row.text(0)?,
+        owner_scope: row.text(0)?,
         key_id: row.text(1)?,
         public_key: row.text(2)?,
         label: row.text(3)?,
@@ -279,7 +279,7 @@ fn entry(row: &Row) -> Result<LogRecord, StoreError> {
         account: row.maybe_number(2)?,
         token: row.maybe_text(3)?,
         act: row.text(4)?,
-        holding: row.maybe_text(5)?,
+        owner_scope: row.maybe_text(5)?,
         package: row.maybe_text(6)?,
         version: row.maybe_text(7)?,
         details: row.text(8)?,
@@ -346,7 +346,7 @@ async fn downloads(
 
 fn signature(row: &Row) -> Result<SignatureRecord, StoreError> {
     Ok(SignatureRecord {
-        holding: row.text(2)?,
+        owner_scope: row.text(2)?,
         key_id: row.text(3)?,
         state: row.text(4)?,
         record: row.text(5)?,

@@ -167,9 +167,9 @@ impl Signer {
     }
 
     /// For what their keys are registered.
-    pub(super) fn holding(self, package: &PackageName) -> OwnerScope {
+    pub(super) fn owner_scope(self, package: &PackageName) -> OwnerScope {
         match self {
-            Self::Publisher => package.holding(),
+            Self::Publisher => package.owner_scope(),
             Self::Auditor => OwnerScope::auditors(),
         }
     }
@@ -313,7 +313,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_earns_which_tier() {
+    fn tier_of_verdict_and_signatures() {
         use ScanVerdict::{Allow, Block, Review};
         for (verdict, publisher, auditor, tier) in [
             (None, true, true, Tier::Experimental),
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_that_no_index_holds() {
+    fn too_large_facts_are_rejected() {
         let with_tag =
             |tag: &str| VersionFacts { tags: vec![tag.to_owned()], ..VersionFacts::default() };
         with_tag("a b").to_text().unwrap();

@@ -19,18 +19,18 @@ impl PackageName {
     }
 
     /// What the other packages would be kept under that have the same short name.
-    fn namesakes(&self) -> Vec<String> {
-        sharing(&self.short()).into_iter().filter(|id| *id != self.id()).collect()
+    fn other_ids_with_short_name(&self) -> Vec<String> {
+        ids_with_short_name(&self.short()).into_iter().filter(|id| *id != self.id()).collect()
     }
 
     /// The namespaces that could have a package of the same short name.
-    fn rooms(&self) -> Vec<String> {
-        rooms(&self.short())
+    fn prefix_namespaces(&self) -> Vec<String> {
+        prefix_namespaces(&self.short())
     }
 }
 
 /// What stands before each hyphen of a name.
-fn rooms(short: &str) -> Vec<String> {
+fn prefix_namespaces(short: &str) -> Vec<String> {
     short.match_indices('-').map(|(at, _)| short[..at].to_owned()).collect()
 }
 
@@ -41,7 +41,7 @@ impl Registry<'_> {
         &self,
         short: &str,
     ) -> Result<Option<(PackageName, Version)>, RegistryError> {
-        let ids = sharing(short).into_iter();
+        let ids = ids_with_short_name(short).into_iter();
         let head = "SELECT id, latest FROM packages WHERE latest IS NOT NULL AND id IN";
         let mut found = Vec::new();
         for row in sql::among(head, ids).all(self.reader()).await? {
@@ -53,9 +53,9 @@ impl Registry<'_> {
 }
 
 /// What all packages would be kept under that have a short name.
-fn sharing(short: &str) -> Vec<String> {
+fn ids_with_short_name(short: &str) -> Vec<String> {
     let split = |at: usize| format!("{}/{}", &short[..at], &short[at + 1..]);
-    let alone = Namespace::default_one();
+    let alone = Namespace::default_namespace();
     std::iter::once(format!("{alone}/{short}"))
         .chain(short.match_indices('-').map(|(at, _)| split(at)))
         .collect()
@@ -64,43 +64,50 @@ fn sharing(short: &str) -> Vec<String> {
 impl RegistryTransaction {
     /// Refuses a new package if another one is known by its short name, or was, or if the namespace
     /// of others would have such names.
-    pub(super) async fn must_be_unlike(
+    pub(super) async fn check_short_name_is_free(
         &mut self,
         actor: &Actor,
         package: &PackageName,
     ) -> Result<(), RegistryError> {
-        self.must_have_no_namesake(package, "SELECT id FROM packages WHERE id IN").await?;
+        self.check_no_same_short_name(package, "SELECT id FROM packages WHERE id IN").await?;
         let own = package.namespace().as_str();
-        self.must_be_in_no_room_of_others(actor, own, &package.to_string(), package.rooms()).await
+        self.check_prefix_not_owned_by_others(
+            actor,
+            own,
+            &package.to_string(),
+            package.prefix_namespaces(),
+        )
+        .await
     }
 
     /// Refuses a new namespace whose skills would have the names of another one's.
-    pub(super) async fn must_be_apart(
+    pub(super) async fn check_namespace_prefixes(
         &mut self,
         actor: &Actor,
         namespace: &Namespace,
     ) -> Result<(), RegistryError> {
         let name = namespace.as_str();
-        self.must_be_in_no_room_of_others(actor, name, name, rooms(name)).await
+        self.check_prefix_not_owned_by_others(actor, name, name, prefix_namespaces(name)).await
     }
 
     /// Refuses a package that had its name before if another one is known by its short name now.
-    pub(super) async fn must_come_back_unlike(
+    pub(super) async fn check_restored_short_name(
         &mut self,
         package: &PackageName,
     ) -> Result<(), RegistryError> {
         let living = "SELECT package FROM versions WHERE withdrawn_at IS NULL AND package IN";
-        self.must_have_no_namesake(package, living).await
+        self.check_no_same_short_name(package, living).await
     }
 
     /// `select` ends where the namesakes are listed that count.
-    async fn must_have_no_namesake(
+    async fn check_no_same_short_name(
         &mut self,
         package: &PackageName,
         select: &str,
     ) -> Result<(), RegistryError> {
-        let (short, namesakes) = (package.short(), package.namesakes());
-        if namesakes.is_empty() {
+        let (short, other_ids_with_short_name) =
+            (package.short(), package.other_ids_with_short_name());
+        if other_ids_with_short_name.is_empty() {
             return Ok(());
         }
         if self.kind == DatabaseKind::Postgres {
@@ -110,7 +117,7 @@ impl RegistryTransaction {
                 .run(self.connection())
                 .await?;
         }
-        let query = sql::among(select, namesakes.into_iter());
+        let query = sql::among(select, other_ids_with_short_name.into_iter());
         let Some(row) = query.optional(self.connection()).await? else { return Ok(()) };
         let other = read_name(&row.text(0)?)?;
         Err(RegistryError::Name {
@@ -121,14 +128,14 @@ impl RegistryTransaction {
 
     /// Whoever has a namespace can name what they publish there as they like: nobody else is there
     /// first. Namespaces that are older than it are not bound by it.
-    async fn must_be_in_no_room_of_others(
+    async fn check_prefix_not_owned_by_others(
         &mut self,
         actor: &Actor,
         own: &str,
         name: &str,
-        rooms: Vec<String>,
+        prefix_namespaces: Vec<String>,
     ) -> Result<(), RegistryError> {
-        if rooms.is_empty() || actor.is_admin() {
+        if prefix_namespaces.is_empty() || actor.is_admin() {
             return Ok(());
         }
         let text = format!(
@@ -139,10 +146,10 @@ impl RegistryTransaction {
                 AND NOT EXISTS (SELECT 1 FROM namespaces own
                     WHERE own.name = $1 AND own.created_at < namespaces.created_at)
              ORDER BY LENGTH(name) LIMIT 1",
-            places(3, rooms.len())
+            placeholders(3, prefix_namespaces.len())
         );
         let query = sql::built(text).text(own).number(actor.account.unwrap_or_default());
-        let query = rooms.iter().fold(query, |query, room| query.text(room));
+        let query = prefix_namespaces.iter().fold(query, |query, room| query.text(room));
         let Some(row) = query.optional(self.connection()).await? else { return Ok(()) };
         let room = row.text(0)?;
         Err(RegistryError::Name {
@@ -157,7 +164,7 @@ impl RegistryTransaction {
 }
 
 /// `$3, $4, …`.
-pub(super) fn places(first: usize, count: usize) -> String {
+pub(super) fn placeholders(first: usize, count: usize) -> String {
     (first..first + count).map(|n| format!("${n}")).collect::<Vec<_>>().join(", ")
 }
 
@@ -166,13 +173,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_who_share_a_short_name_are_known() {
+    fn all_ids_of_a_short_name_are_found() {
         let name = |text: &str| text.parse::<PackageName>().unwrap();
         assert_eq!(name("acme/my-skill").short(), "acme-my-skill");
-        assert_eq!(name("acme/my-skill").namesakes(), ["_/acme-my-skill", "acme-my/skill"]);
-        assert_eq!(name("acme-racer").namesakes(), ["acme/racer"]);
-        assert!(name("racer").namesakes().is_empty());
-        assert_eq!(name("acme/my-big-skill").rooms(), ["acme", "acme-my", "acme-my-big"]);
-        assert!(name("racer").rooms().is_empty());
+        assert_eq!(
+            name("acme/my-skill").other_ids_with_short_name(),
+            ["_/acme-my-skill", "acme-my/skill"]
+        );
+        assert_eq!(name("acme-racer").other_ids_with_short_name(), ["acme/racer"]);
+        assert!(name("racer").other_ids_with_short_name().is_empty());
+        assert_eq!(
+            name("acme/my-big-skill").prefix_namespaces(),
+            ["acme", "acme-my", "acme-my-big"]
+        );
+        assert!(name("racer").prefix_namespaces().is_empty());
     }
 }

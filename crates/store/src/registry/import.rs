@@ -54,7 +54,7 @@ pub struct Import<'a> {
     /// The packages that were added.
     added: Vec<String>,
     /// Log events about namespaces and members.
-    deeds: Vec<NewAuditEvent>,
+    events: Vec<NewAuditEvent>,
     /// Whether the records contain a log that is imported.
     has_log: bool,
     waiting: Vec<Record>,
@@ -69,14 +69,14 @@ struct ExistingAccounts {
     /// Email addresses by account id.
     emails: HashMap<i64, String>,
     /// The email addresses of accounts that would get something.
-    heirs: BTreeSet<String>,
+    recipients: BTreeSet<String>,
 }
 
 impl ExistingAccounts {
     /// Records that an account gets something.
-    fn inherits(&mut self, account: Option<i64>) {
+    fn add_recipient(&mut self, account: Option<i64>) {
         if let Some(email) = account.and_then(|account| self.emails.get(&account)) {
-            self.heirs.insert(email.clone());
+            self.recipients.insert(email.clone());
         }
     }
 }
@@ -114,7 +114,7 @@ impl<'a> Registry<'a> {
     /// Starts an import. The blobs of versions must exist, or be passed to [`Self::put_blob`]
     /// before it is finished. Only for administrators.
     pub async fn import(&self, actor: &Actor) -> Result<Import<'a>, RegistryError> {
-        actor.must_be_admin()?;
+        actor.check_admin()?;
         self.mark().await?;
         let lease = match self.database.kind() {
             DatabaseKind::Sqlite => None,
@@ -137,7 +137,7 @@ impl<'a> Registry<'a> {
             old: HashSet::new(),
             unknown: HashSet::new(),
             added: Vec::new(),
-            deeds: Vec::new(),
+            events: Vec::new(),
             has_log: false,
             waiting: Vec::new(),
             done: Imported::default(),
@@ -202,11 +202,11 @@ impl Import<'_> {
     /// down here, or if accounts that existed before would get something from them.
     pub async fn settle(&mut self) -> Result<(), RegistryError> {
         self.flush().await?;
-        self.must_be_allowed().await?;
-        if self.before.trusted || self.before.heirs.is_empty() {
+        self.check_not_taken_down().await?;
+        if self.before.trusted || self.before.recipients.is_empty() {
             return Ok(());
         }
-        let emails = self.before.heirs.iter().cloned().collect();
+        let emails = self.before.recipients.iter().cloned().collect();
         Err(RegistryError::AccountsExist { emails })
     }
 
@@ -232,7 +232,7 @@ impl Import<'_> {
         self.renew().await?;
         self.done.seq = self.note_all().await?;
         // Looked at again: whoever took something down meanwhile had a number before this one.
-        self.must_be_allowed().await
+        self.check_not_taken_down().await
     }
 
     /// Gives up. Whoever just drops it leaves the lock, under which no blob is swept, to end by
@@ -272,7 +272,7 @@ impl Import<'_> {
         for record in records {
             let Record::Account { id, email, admin, disabled, deleted } = record else { continue };
             if deleted {
-                let gone = self.bury(&email).await?;
+                let gone = self.create_deleted_account(&email).await?;
                 self.accounts.get_or_insert_default().extend(gone.map(|gone| (id, gone)));
                 continue;
             }
@@ -301,7 +301,7 @@ impl Import<'_> {
 
     /// Makes an account that was deleted: it gives the log a number, and nobody else ever gets
     /// that.
-    async fn bury(&mut self, email: &str) -> Result<Option<i64>, RegistryError> {
+    async fn create_deleted_account(&mut self, email: &str) -> Result<Option<i64>, RegistryError> {
         if !self.fresh || self.password_hash.is_none() {
             return Ok(None);
         }
@@ -373,12 +373,13 @@ impl Import<'_> {
         let mut rows = Vec::with_capacity(records.len());
         for record in records {
             let Record::Namespace { name, created_by, created_at } = record else { continue };
-            let holding = OwnerScope::of_namespace(&super::Namespace::parse(&name)?)?;
+            let owner_scope = OwnerScope::of_namespace(&super::Namespace::parse(&name)?)?;
             if old.contains(&name) {
                 self.done.left_out += 1;
                 continue;
             }
-            self.deeds.push(NewAuditEvent::new(AuditAction::NamespaceCreated).holding(&holding));
+            self.events
+                .push(NewAuditEvent::new(AuditAction::NamespaceCreated).owner_scope(&owner_scope));
             rows.push(vec![
                 Value::Text(name),
                 Value::MaybeNumber(self.account(created_by)),
@@ -396,11 +397,11 @@ impl Import<'_> {
         let holdings: Vec<String> = records
             .iter()
             .filter_map(|record| match record {
-                Record::Member(member) => Some(member.holding.clone()),
-                Record::Key(key) => Some(key.holding.clone()),
+                Record::Member(member) => Some(member.owner_scope.clone()),
+                Record::Key(key) => Some(key.owner_scope.clone()),
                 _ => None,
             })
-            .filter(|holding| holding.contains('/'))
+            .filter(|owner_scope| owner_scope.contains('/'))
             .collect();
         let old = self.existing("SELECT id FROM packages WHERE id IN", &holdings).await?;
         self.old.extend(old);
@@ -408,14 +409,14 @@ impl Import<'_> {
         let total = records.len();
         for record in records {
             match record {
-                Record::Member(member) if !self.old.contains(&member.holding) => {
+                Record::Member(member) if !self.old.contains(&member.owner_scope) => {
                     members.extend(self.member(member)?);
                 }
                 Record::Prefix(prefix) => prefixes.extend(self.prefix(prefix)),
-                Record::Key(key) if !self.old.contains(&key.holding) => {
-                    check_holding(&key.holding)?;
+                Record::Key(key) if !self.old.contains(&key.owner_scope) => {
+                    check_owner_scope(&key.owner_scope)?;
                     let account = self.account(key.account);
-                    self.before.inherits(account);
+                    self.before.add_recipient(account);
                     keys.push(self.key(key));
                 }
                 _ => {}
@@ -437,19 +438,21 @@ impl Import<'_> {
 
     fn member(&mut self, member: super::MemberRecord) -> Result<Option<Vec<Value>>, RegistryError> {
         let Some(user) = self.account(Some(member.user_id)) else { return Ok(None) };
-        self.before.inherits(Some(user));
+        self.before.add_recipient(Some(user));
         super::TeamRole::read(&member.role)?;
-        check_holding(&member.holding)?;
+        check_owner_scope(&member.owner_scope)?;
         // Of a package that is owned by itself, the entries of its versions tell whose it is.
-        if !member.holding.contains('/') {
+        if !member.owner_scope.contains('/') {
             let details = json!({"user_id": user, "role": member.role});
-            let holding = OwnerScope::read(member.holding.clone());
-            self.deeds.push(
-                NewAuditEvent::new(AuditAction::MemberSet).holding(&holding).details(details),
+            let owner_scope = OwnerScope::read(member.owner_scope.clone());
+            self.events.push(
+                NewAuditEvent::new(AuditAction::MemberSet)
+                    .owner_scope(&owner_scope)
+                    .details(details),
             );
         }
         Ok(Some(vec![
-            Value::Text(member.holding),
+            Value::Text(member.owner_scope),
             Value::Number(user),
             Value::Text(member.role),
             Value::MaybeNumber(self.account(member.added_by)),
@@ -459,7 +462,7 @@ impl Import<'_> {
 
     fn prefix(&mut self, prefix: super::PrefixRecord) -> Option<Vec<Value>> {
         let user = self.account(Some(prefix.user_id))?;
-        self.before.inherits(Some(user));
+        self.before.add_recipient(Some(user));
         Some(vec![
             Value::Number(user),
             Value::Text(prefix.prefix),
@@ -470,7 +473,7 @@ impl Import<'_> {
 
     fn key(&self, key: super::KeyRecord) -> Vec<Value> {
         vec![
-            Value::Text(key.holding),
+            Value::Text(key.owner_scope),
             Value::Text(key.key_id),
             Value::Text(key.public_key),
             Value::Text(key.label),
@@ -487,7 +490,7 @@ impl Import<'_> {
     async fn log(&mut self, records: Vec<Record>) -> Result<(), RegistryError> {
         for record in &records {
             if let Record::Log(log) = record {
-                self.remember(log).await?;
+                self.restore_withdrawn_facts(log).await?;
             }
         }
         if !self.fresh {
@@ -507,7 +510,7 @@ impl Import<'_> {
                 Value::MaybeNumber(self.account(log.account)),
                 Value::MaybeText(log.token),
                 Value::Text(log.act),
-                Value::MaybeText(log.holding),
+                Value::MaybeText(log.owner_scope),
                 Value::MaybeText(log.package),
                 Value::MaybeText(log.version),
                 Value::Text(self.details(&log.details)),
@@ -539,7 +542,7 @@ impl Import<'_> {
 }
 
 /// A name of the auditors', of a namespace, or of a package.
-fn check_holding(text: &str) -> Result<(), RegistryError> {
+fn check_owner_scope(text: &str) -> Result<(), RegistryError> {
     if text == OwnerScope::auditors().as_str() {
         Ok(())
     } else {

@@ -21,7 +21,7 @@ use crate::{
     sql::{Row, Value, insert_rows, sql},
 };
 
-/// The setting that stores the progress of [`renew_withdrawn`]: the last package, or all.
+/// The setting that stores the progress of [`rebuild_withdrawn`]: the last package, or all.
 const RENEWED_SETTING: &str = "registry.renewed";
 /// The value for "all"; no package has this name.
 const ALL_PACKAGES: &str = "all";
@@ -100,7 +100,7 @@ pub struct IndexLine {
 /// The index line of a withdrawn version, so that users who installed it can be warned. It has no
 /// digests, so that clients that do not know such lines skip it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GoneLine {
+pub struct TakenDownLine {
     /// The name of the package.
     pub name: String,
     /// The version.
@@ -120,8 +120,8 @@ pub(super) struct WithdrawnVersion {
 }
 
 impl WithdrawnVersion {
-    fn line(&self, package: &PackageName) -> GoneLine {
-        GoneLine {
+    fn line(&self, package: &PackageName) -> TakenDownLine {
+        TakenDownLine {
             name: package.to_string(),
             version: self.version.to_string(),
             withdrawn: true,
@@ -184,7 +184,7 @@ impl LiveVersion {
             published_at: entry.published_at,
             tier: tier.as_str().to_owned(),
             claimed: self.claimed.map(|tier| tier.as_str().to_owned()),
-            signer: signed.then(|| package.holding().to_string()),
+            signer: signed.then(|| package.owner_scope().to_string()),
             attested: self.attested.as_str().to_owned(),
             yanked: self.yanked,
             yanked_reason: self.yanked_why.clone(),
@@ -253,7 +253,7 @@ async fn live_versions(
     rows.iter().map(LiveVersion::read).collect()
 }
 
-async fn gone_versions(
+async fn withdrawn_versions(
     connection: &mut AnyConnection,
     id: &str,
 ) -> Result<Vec<WithdrawnVersion>, StoreError> {
@@ -276,7 +276,7 @@ pub(super) async fn renew(
 ) -> Result<(), StoreError> {
     let id = package.id();
     let versions = live_versions(&mut *connection, &id).await?;
-    let gone = gone_versions(&mut *connection, &id).await?;
+    let gone = withdrawn_versions(&mut *connection, &id).await?;
     let row = sql("SELECT deprecated, tags FROM packages WHERE id = $1")
         .text(&id)
         .one(&mut *connection)
@@ -314,15 +314,15 @@ pub(super) async fn renew(
 
 /// Updates, once, the indexes of packages with withdrawn versions, which older releases left out.
 /// Several processes may do it concurrently; each continues where another one stopped.
-pub(crate) async fn renew_withdrawn(database: &Database) -> Result<(), StoreError> {
+pub(crate) async fn rebuild_withdrawn(database: &Database) -> Result<(), StoreError> {
     while database.settings().get(RENEWED_SETTING).await?.as_deref() != Some(ALL_PACKAGES) {
         let (transaction, kind) = (database.begin().await?, database.kind());
-        renew_some(RegistryTransaction { transaction, kind }).await?;
+        rebuild_batch(RegistryTransaction { transaction, kind }).await?;
     }
     Ok(())
 }
 
-async fn renew_some(mut work: RegistryTransaction) -> Result<(), StoreError> {
+async fn rebuild_batch(mut work: RegistryTransaction) -> Result<(), StoreError> {
     // Other processes wait for this row lock.
     let row = sql("INSERT INTO settings (name, value) VALUES ($1, '')
          ON CONFLICT (name) DO UPDATE SET value = settings.value RETURNING value");
@@ -339,7 +339,7 @@ async fn renew_some(mut work: RegistryTransaction) -> Result<(), StoreError> {
     let mut last = ALL_PACKAGES.to_owned();
     for row in &rows {
         last = row.text(0)?;
-        match renew_text(&mut work, &last).await {
+        match rebuild_text(&mut work, &last).await {
             // A damaged row is reported when it is requested; it must not prevent the start.
             Err(error @ StoreError::Damaged { .. }) => {
                 tracing::warn!(package = last, %error, "an index could not be renewed");
@@ -356,11 +356,11 @@ async fn renew_some(mut work: RegistryTransaction) -> Result<(), StoreError> {
 }
 
 /// Updates only the index text of a package, not its change time.
-async fn renew_text(work: &mut RegistryTransaction, id: &str) -> Result<(), StoreError> {
+async fn rebuild_text(work: &mut RegistryTransaction, id: &str) -> Result<(), StoreError> {
     let row = work.locking("SELECT deprecated FROM packages WHERE id = $1", RowLock::Alone);
     let Some(row) = row.text(id).optional(work.connection()).await? else { return Ok(()) };
     let versions = live_versions(work.connection(), id).await?;
-    let gone = gone_versions(work.connection(), id).await?;
+    let gone = withdrawn_versions(work.connection(), id).await?;
     let deprecated = row.maybe_text(0)?;
     let (text, tag) = index_text(&read_name(id)?, &versions, &gone, deprecated.as_deref());
     sql("UPDATE packages SET index_text = $2, index_tag = $3 WHERE id = $1")
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_is_a_release_that_was_not_yanked() {
+    fn latest_is_newest_unyanked_release() {
         let latest = |versions: &[(&str, bool)]| {
             let versions: Vec<_> =
                 versions.iter().map(|(version, yanked)| live(version, *yanked)).collect();

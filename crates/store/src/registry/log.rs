@@ -126,7 +126,7 @@ pub struct AuditEntry {
     /// The token that was used.
     pub token: Option<String>,
     /// The changed namespace or package scope.
-    pub holding: Option<OwnerScope>,
+    pub owner_scope: Option<OwnerScope>,
     /// Further data about the change.
     pub details: Json,
 }
@@ -135,7 +135,7 @@ pub struct AuditEntry {
 #[derive(Clone, Debug, Default)]
 pub struct AuditFilter {
     pub package: Option<PackageName>,
-    pub holding: Option<OwnerScope>,
+    pub owner_scope: Option<OwnerScope>,
     /// Only changes by this account.
     pub account: Option<i64>,
     /// Only these actions; all if empty.
@@ -146,7 +146,7 @@ pub struct AuditFilter {
 #[derive(Clone, Debug)]
 pub(super) struct NewAuditEvent {
     act: AuditAction,
-    holding: Option<OwnerScope>,
+    owner_scope: Option<OwnerScope>,
     package: Option<PackageName>,
     version: Option<Version>,
     details: Json,
@@ -156,20 +156,20 @@ impl NewAuditEvent {
     pub(super) fn new(act: AuditAction) -> Self {
         Self {
             act,
-            holding: None,
+            owner_scope: None,
             package: None,
             version: None,
             details: Json::Object(<_>::default()),
         }
     }
 
-    pub(super) fn holding(self, holding: &OwnerScope) -> Self {
-        Self { holding: Some(holding.clone()), ..self }
+    pub(super) fn owner_scope(self, owner_scope: &OwnerScope) -> Self {
+        Self { owner_scope: Some(owner_scope.clone()), ..self }
     }
 
     pub(super) fn package(self, package: &PackageName) -> Self {
-        let holding = Some(package.holding());
-        Self { holding, package: Some(package.clone()), ..self }
+        let owner_scope = Some(package.owner_scope());
+        Self { owner_scope, package: Some(package.clone()), ..self }
     }
 
     pub(super) fn version(self, package: &PackageName, version: &Version) -> Self {
@@ -187,28 +187,28 @@ pub(super) async fn note(
     connection: &mut AnyConnection,
     actor: &Actor,
     now: Timestamp,
-    deeds: Vec<NewAuditEvent>,
+    events: Vec<NewAuditEvent>,
 ) -> Result<u64, StoreError> {
     let row = sql("UPDATE registry_counter SET seq = seq + $1 WHERE id = 1 RETURNING seq")
-        .count(deeds.len() as u64)
+        .count(events.len() as u64)
         .one(&mut *connection)
         .await?;
     let last = row.number(0)?;
-    let first = last - i64::try_from(deeds.len()).unwrap_or(0) + 1;
-    let row = |(seq, deed): (i64, NewAuditEvent)| {
+    let first = last - i64::try_from(events.len()).unwrap_or(0) + 1;
+    let row = |(seq, event): (i64, NewAuditEvent)| {
         vec![
             Value::Number(seq),
             Value::Number(now.micros()),
             Value::MaybeNumber(actor.account),
             Value::MaybeText(actor.token.clone()),
-            Value::Text(deed.act.as_str().to_owned()),
-            Value::MaybeText(deed.holding.map(|holding| holding.to_string())),
-            Value::MaybeText(deed.package.map(|package| package.id())),
-            Value::MaybeText(deed.version.map(|version| version.to_string())),
-            Value::Text(deed.details.to_string()),
+            Value::Text(event.act.as_str().to_owned()),
+            Value::MaybeText(event.owner_scope.map(|owner_scope| owner_scope.to_string())),
+            Value::MaybeText(event.package.map(|package| package.id())),
+            Value::MaybeText(event.version.map(|version| version.to_string())),
+            Value::Text(event.details.to_string()),
         ]
     };
-    let rows = (first..).zip(deeds).map(row).collect();
+    let rows = (first..).zip(events).map(row).collect();
     let head = "INSERT INTO registry_log
         (seq, done_at, account, token, act, holding, package, version, details)";
     insert_rows(connection, head, rows, "").await?;
@@ -224,8 +224,8 @@ pub(crate) async fn note_made(
     if !token.counts_here() {
         return Ok(());
     }
-    let deed = NewAuditEvent::new(AuditAction::TokenMade).details(details(token));
-    note(connection, actor, Timestamp::now(), vec![deed]).await.map(drop)
+    let event = NewAuditEvent::new(AuditAction::TokenMade).details(details(token));
+    note(connection, actor, Timestamp::now(), vec![event]).await.map(drop)
 }
 
 /// Logs that tokens ended, if they had rights in the registry.
@@ -236,7 +236,7 @@ pub(crate) async fn note_ended(
     why: Option<&str>,
 ) -> Result<(), StoreError> {
     let now = Timestamp::now();
-    let deed = |token: &ApiToken| {
+    let event = |token: &ApiToken| {
         let mut details = details(token);
         if let Some(why) = why {
             details["why"] = why.into();
@@ -244,11 +244,11 @@ pub(crate) async fn note_ended(
         NewAuditEvent::new(AuditAction::TokenEnded).details(details)
     };
     let counts = |token: &&ApiToken| token.counts_here() && !token.is_over(now);
-    let deeds: Vec<NewAuditEvent> = tokens.iter().filter(counts).map(deed).collect();
-    if deeds.is_empty() {
+    let events: Vec<NewAuditEvent> = tokens.iter().filter(counts).map(event).collect();
+    if events.is_empty() {
         return Ok(());
     }
-    note(connection, actor, now, deeds).await.map(drop)
+    note(connection, actor, now, events).await.map(drop)
 }
 
 fn details(token: &ApiToken) -> Json {
@@ -302,8 +302,8 @@ impl Registry<'_> {
         if let Some(package) = &filter.package {
             query.and("package =", Value::Text(package.id()));
         }
-        if let Some(holding) = &filter.holding {
-            query.and("holding =", Value::Text(holding.to_string()));
+        if let Some(owner_scope) = &filter.owner_scope {
+            query.and("holding =", Value::Text(owner_scope.to_string()));
         }
         if let Some(account) = filter.account {
             query.and("account =", Value::Number(account));
@@ -328,7 +328,7 @@ fn audit_entry(row: &Row) -> Result<AuditEntry, StoreError> {
         done_at: row.time(4)?,
         account: row.maybe_number(5)?,
         token: row.maybe_text(6)?,
-        holding: row.maybe_text(7)?.map(OwnerScope::read),
+        owner_scope: row.maybe_text(7)?.map(OwnerScope::read),
         details: serde_json::from_str(&details)
             .map_err(|_| damaged("the details of a change", &details))?,
     })

@@ -18,7 +18,7 @@ fn look(name: &str) -> String {
 impl RegistryTransaction {
     /// Refuses a new namespace that looks like one of others. An administrator may make it, and
     /// hand it over.
-    pub(super) async fn must_not_look_like_another(
+    pub(super) async fn check_no_look_alike(
         &mut self,
         actor: &Actor,
         namespace: &Namespace,
@@ -63,7 +63,7 @@ mod tests {
     use super::look;
 
     #[test]
-    fn what_looks_the_same() {
+    fn look_alike_names_are_equal() {
         for (one, other) in [
             ("acme", "acrne"),
             ("wave", "vvave"),

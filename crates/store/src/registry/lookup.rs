@@ -18,8 +18,8 @@ const MAX_SAME_DIGEST: u64 = 1000;
 /// The most packages that are read at once.
 const MAX_NAMES_PER_QUERY: usize = 500;
 
-/// The columns of [`Findable`] after those of its summary.
-const FINDABLE_COLUMNS: &str = "v.facts,
+/// The columns of [`SearchablePackage`] after those of its summary.
+const SEARCHABLE_COLUMNS: &str = "v.facts,
     (SELECT CAST(SUM(d.number) AS BIGINT) FROM downloads d WHERE d.package = p.id)";
 /// Where they are.
 const LATEST_VERSIONS: &str =
@@ -38,7 +38,7 @@ pub struct Artefact {
 
 /// A package with what it is searched by.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Findable {
+pub struct SearchablePackage {
     /// What lists show.
     pub summary: Summary,
     /// What the files of its latest version say.
@@ -47,9 +47,9 @@ pub struct Findable {
     pub downloads: u64,
 }
 
-fn findable(row: &Row) -> Result<Findable, StoreError> {
+fn searchable_packages(row: &Row) -> Result<SearchablePackage, StoreError> {
     let downloads = row.maybe_number(12)?.and_then(|number| u64::try_from(number).ok());
-    Ok(Findable {
+    Ok(SearchablePackage {
         summary: summary(row)?,
         facts: VersionFacts::read(&row.text(11)?)?,
         downloads: downloads.unwrap_or_default(),
@@ -87,34 +87,37 @@ impl Registry<'_> {
     }
 
     /// What some packages are searched by. Those that have no version to choose are left out.
-    pub async fn findable(&self, packages: &[PackageName]) -> Result<Vec<Findable>, StoreError> {
+    pub async fn searchable_packages(
+        &self,
+        packages: &[PackageName],
+    ) -> Result<Vec<SearchablePackage>, StoreError> {
         let mut found = Vec::with_capacity(packages.len());
         for some in packages.chunks(MAX_NAMES_PER_QUERY) {
             let ids = some.iter().map(PackageName::id);
             let head =
-                format!("SELECT {SUMMARY}, {FINDABLE_COLUMNS} {LATEST_VERSIONS} WHERE p.id IN");
+                format!("SELECT {SUMMARY}, {SEARCHABLE_COLUMNS} {LATEST_VERSIONS} WHERE p.id IN");
             for row in among(&head, ids).all(self.reader()).await? {
-                found.push(findable(&row)?);
+                found.push(searchable_packages(&row)?);
             }
         }
         Ok(found)
     }
 
     /// What all packages after a name are searched by, in the order of names, at most `limit`.
-    pub async fn all_findable(
+    pub async fn all_searchable_packages(
         &self,
         after: Option<&PackageName>,
         limit: u64,
-    ) -> Result<Vec<Findable>, StoreError> {
+    ) -> Result<Vec<SearchablePackage>, StoreError> {
         // Said of both: PostgreSQL reads all versions from the first on otherwise.
         let rows = built(format!(
-            "SELECT {SUMMARY}, {FINDABLE_COLUMNS} {LATEST_VERSIONS}
+            "SELECT {SUMMARY}, {SEARCHABLE_COLUMNS} {LATEST_VERSIONS}
              WHERE p.id > $1 AND v.package > $1 ORDER BY p.id LIMIT $2"
         ))
         .text(&after.map(PackageName::id).unwrap_or_default())
         .count(limit.min(1000))
         .all(self.reader())
         .await?;
-        rows.iter().map(findable).collect()
+        rows.iter().map(searchable_packages).collect()
     }
 }

@@ -29,7 +29,7 @@ impl Namespace {
     pub(super) const SHARED: [&'static str; 2] = [DEFAULT_NAMESPACE, ANONYMOUS_NAMESPACE];
 
     /// The default namespace, whose packages are named without it.
-    pub fn default_one() -> Self {
+    pub fn default_namespace() -> Self {
         Self(DEFAULT_NAMESPACE.to_owned())
     }
 
@@ -41,7 +41,7 @@ impl Namespace {
     /// Parses the name of a namespace; `_` is the default one.
     pub fn parse(text: &str) -> Result<Self, RegistryError> {
         if text == DEFAULT_NAMESPACE {
-            return Ok(Self::default_one());
+            return Ok(Self::default_namespace());
         }
         NameGrammar::Ascii.check(text).map_err(|problem| RegistryError::Name {
             name: text.to_owned(),
@@ -123,7 +123,7 @@ impl PackageName {
     }
 
     /// The scope whose members own the package.
-    pub fn holding(&self) -> OwnerScope {
+    pub fn owner_scope(&self) -> OwnerScope {
         if self.namespace.is_shared() {
             OwnerScope(self.id())
         } else {
@@ -151,7 +151,7 @@ impl FromStr for PackageName {
     fn from_str(text: &str) -> Result<Self, RegistryError> {
         match text.split_once('/') {
             Some((namespace, name)) => Self::new(Namespace::parse(namespace)?, name),
-            None => Self::new(Namespace::default_one(), text),
+            None => Self::new(Namespace::default_namespace(), text),
         }
     }
 }
@@ -220,7 +220,7 @@ impl FromStr for OwnerScope {
     /// Parses `acme`, `acme/tool` (which is `acme`), `_/tool` or `anon/note`.
     fn from_str(text: &str) -> Result<Self, RegistryError> {
         if text.contains('/') {
-            return Ok(text.parse::<PackageName>()?.holding());
+            return Ok(text.parse::<PackageName>()?.owner_scope());
         }
         Self::of_namespace(&Namespace::parse(text)?)
     }
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn with_and_without_a_namespace() {
-        for (text, id, shown, holding) in [
+        for (text, id, shown, owner_scope) in [
             ("web-search", "_/web-search", "web-search", "_/web-search"),
             ("_/web-search", "_/web-search", "web-search", "_/web-search"),
             ("anon/note", "anon/note", "anon/note", "anon/note"),
@@ -252,13 +252,13 @@ mod tests {
         ] {
             let name = name(text);
             assert_eq!((name.id().as_str(), name.to_string().as_str()), (id, shown));
-            assert_eq!(name.holding().as_str(), holding);
-            assert_eq!(name.holding(), holding.parse().unwrap());
+            assert_eq!(name.owner_scope().as_str(), owner_scope);
+            assert_eq!(name.owner_scope(), owner_scope.parse().unwrap());
         }
     }
 
     #[test]
-    fn what_is_no_name() {
+    fn invalid_names_are_rejected() {
         for text in [
             "",
             "/",

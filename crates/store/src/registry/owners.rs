@@ -49,7 +49,7 @@ impl TeamRole {
 /// A member of the team of a holding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    pub holding: OwnerScope,
+    pub owner_scope: OwnerScope,
     pub user_id: i64,
     pub role: TeamRole,
     pub added_at: Timestamp,
@@ -58,7 +58,7 @@ pub struct Member {
 /// Reads the columns `holding, user_id, role, added_at`.
 fn member(row: &Row) -> Result<Member, StoreError> {
     Ok(Member {
-        holding: OwnerScope::read(row.text(0)?),
+        owner_scope: OwnerScope::read(row.text(0)?),
         user_id: row.number(1)?,
         role: TeamRole::read(&row.text(2)?)?,
         added_at: row.time(3)?,
@@ -67,11 +67,11 @@ fn member(row: &Row) -> Result<Member, StoreError> {
 
 async fn role_of(
     connection: &mut AnyConnection,
-    holding: &OwnerScope,
+    owner_scope: &OwnerScope,
     user_id: i64,
 ) -> Result<Option<TeamRole>, StoreError> {
     let row = sql("SELECT role FROM members WHERE holding = $1 AND user_id = $2")
-        .text(holding.as_str())
+        .text(owner_scope.as_str())
         .number(user_id)
         .optional(connection)
         .await?;
@@ -79,25 +79,25 @@ async fn role_of(
 }
 
 /// Checks that the actor has a role in a holding, or a higher one.
-pub(super) async fn must_be(
+pub(super) async fn check_role(
     connection: &mut AnyConnection,
     actor: &Actor,
-    holding: &OwnerScope,
+    owner_scope: &OwnerScope,
     role: TeamRole,
 ) -> Result<(), RegistryError> {
     if actor.is_admin() {
         return Ok(());
     }
     let account = actor.account.ok_or(RegistryError::NobodyActs)?;
-    match role_of(connection, holding, account).await? {
+    match role_of(connection, owner_scope, account).await? {
         Some(found) if found >= role => Ok(()),
-        Some(_) => Err(RegistryError::NotOwner { holding: holding.clone() }),
-        None => Err(RegistryError::NotMember { holding: holding.clone() }),
+        Some(_) => Err(RegistryError::NotOwner { owner_scope: owner_scope.clone() }),
+        None => Err(RegistryError::NotMember { owner_scope: owner_scope.clone() }),
     }
 }
 
 /// Checks that the actor may use names with a reserved prefix.
-pub(super) async fn must_have_prefix(
+pub(super) async fn check_prefix(
     connection: &mut AnyConnection,
     actor: &Actor,
     prefix: Option<&'static str>,
@@ -116,14 +116,14 @@ pub(super) async fn must_have_prefix(
 pub(super) async fn put_member(
     connection: &mut AnyConnection,
     actor: &Actor,
-    holding: &OwnerScope,
+    owner_scope: &OwnerScope,
     (user_id, role): (i64, TeamRole),
     now: Timestamp,
 ) -> Result<(), StoreError> {
     sql("INSERT INTO members (holding, user_id, role, added_by, added_at)
          VALUES ($1, $2, $3, $4, $5)
          ON CONFLICT (holding, user_id) DO UPDATE SET role = excluded.role")
-    .text(holding.as_str())
+    .text(owner_scope.as_str())
     .number(user_id)
     .text(role.as_str())
     .maybe_number(actor.account)
@@ -152,18 +152,19 @@ impl RegistryTransaction {
         if taken == 0 {
             return Ok(None);
         }
-        self.must_not_look_like_another(actor, namespace).await?;
-        let holding = OwnerScope::read(namespace.to_string());
+        self.check_no_look_alike(actor, namespace).await?;
+        let owner_scope = OwnerScope::read(namespace.to_string());
         if let Some(account) = actor.account {
-            self.must_not_have_too_many(actor, account).await?;
-            put_member(self.connection(), actor, &holding, (account, TeamRole::Owner), now).await?;
+            self.check_namespace_count(actor, account).await?;
+            put_member(self.connection(), actor, &owner_scope, (account, TeamRole::Owner), now)
+                .await?;
         }
-        Ok(Some(NewAuditEvent::new(AuditAction::NamespaceCreated).holding(&holding)))
+        Ok(Some(NewAuditEvent::new(AuditAction::NamespaceCreated).owner_scope(&owner_scope)))
     }
 
     /// Counts namespaces that the account ever created, so that transferring them does not free the
     /// quota.
-    async fn must_not_have_too_many(
+    async fn check_namespace_count(
         &mut self,
         actor: &Actor,
         account: i64,
@@ -185,28 +186,28 @@ impl RegistryTransaction {
     }
 
     /// Locks the members of a holding for this transaction.
-    async fn lock_holding(&mut self, holding: &OwnerScope) -> Result<(), RegistryError> {
-        let text = if holding.as_str().contains('/') {
+    async fn lock_owner_scope(&mut self, owner_scope: &OwnerScope) -> Result<(), RegistryError> {
+        let text = if owner_scope.as_str().contains('/') {
             "SELECT 1 FROM packages WHERE id = $1"
         } else {
             "SELECT 1 FROM namespaces WHERE name = $1"
         };
-        let statement = self.locking(text, RowLock::Alone).text(holding.as_str());
+        let statement = self.locking(text, RowLock::Alone).text(owner_scope.as_str());
         let found = statement.optional(self.connection()).await?;
         let missing =
-            || RegistryError::NotFound { what: format!("namespace or package `{holding}`") };
+            || RegistryError::NotFound { what: format!("namespace or package `{owner_scope}`") };
         found.map(drop).ok_or_else(missing)
     }
 
-    async fn must_keep_an_owner(&mut self, holding: &OwnerScope) -> Result<(), RegistryError> {
+    async fn check_has_owner(&mut self, owner_scope: &OwnerScope) -> Result<(), RegistryError> {
         let row = sql("SELECT 1 FROM members WHERE holding = $1 AND role = 'owner' LIMIT 1")
-            .text(holding.as_str())
+            .text(owner_scope.as_str())
             .optional(self.connection())
             .await?;
-        row.map(drop).ok_or_else(|| RegistryError::LastOwner { holding: holding.clone() })
+        row.map(drop).ok_or_else(|| RegistryError::LastOwner { owner_scope: owner_scope.clone() })
     }
 
-    async fn must_be_an_account(&mut self, user_id: i64) -> Result<(), RegistryError> {
+    async fn check_account_exists(&mut self, user_id: i64) -> Result<(), RegistryError> {
         let row = sql("SELECT 1 FROM users WHERE id = $1 AND deleted_at IS NULL")
             .number(user_id)
             .optional(self.connection())
@@ -222,23 +223,23 @@ impl Registry<'_> {
         actor: &Actor,
         namespace: &Namespace,
     ) -> Result<(), RegistryError> {
-        let holding = OwnerScope::of_namespace(namespace)?;
-        actor.must_have(Right::Own, Some(&holding))?;
+        let owner_scope = OwnerScope::of_namespace(namespace)?;
+        actor.check_right(Right::Own, Some(&owner_scope))?;
         let (mut work, now) = (self.begin().await?, Timestamp::now());
-        must_have_prefix(work.connection(), actor, namespace.reserved_prefix()).await?;
-        let Some(deed) = work.take_namespace(actor, namespace, now).await? else {
+        check_prefix(work.connection(), actor, namespace.reserved_prefix()).await?;
+        let Some(event) = work.take_namespace(actor, namespace, now).await? else {
             return Err(RegistryError::Exists { what: format!("a namespace `{namespace}`") });
         };
-        work.must_be_apart(actor, namespace).await?;
-        note(work.connection(), actor, now, vec![deed]).await?;
+        work.check_namespace_prefixes(actor, namespace).await?;
+        note(work.connection(), actor, now, vec![event]).await?;
         Ok(work.commit().await?)
     }
 
     /// The members of a holding, by account.
-    pub async fn members(&self, holding: &OwnerScope) -> Result<Vec<Member>, StoreError> {
+    pub async fn members(&self, owner_scope: &OwnerScope) -> Result<Vec<Member>, StoreError> {
         let rows = sql("SELECT holding, user_id, role, added_at FROM members
              WHERE holding = $1 ORDER BY user_id")
-        .text(holding.as_str())
+        .text(owner_scope.as_str())
         .all(self.reader())
         .await?;
         rows.iter().map(member).collect()
@@ -258,18 +259,19 @@ impl Registry<'_> {
     pub async fn set_member(
         &self,
         actor: &Actor,
-        holding: &OwnerScope,
+        owner_scope: &OwnerScope,
         user_id: i64,
         role: TeamRole,
     ) -> Result<(), RegistryError> {
-        let mut work = self.as_owner(actor, holding).await?;
-        work.must_be_an_account(user_id).await?;
+        let mut work = self.as_owner(actor, owner_scope).await?;
+        work.check_account_exists(user_id).await?;
         let now = Timestamp::now();
-        put_member(work.connection(), actor, holding, (user_id, role), now).await?;
-        work.must_keep_an_owner(holding).await?;
+        put_member(work.connection(), actor, owner_scope, (user_id, role), now).await?;
+        work.check_has_owner(owner_scope).await?;
         let details = json!({"user_id": user_id, "role": role.as_str()});
-        let deed = NewAuditEvent::new(AuditAction::MemberSet).holding(holding).details(details);
-        note(work.connection(), actor, now, vec![deed]).await?;
+        let event =
+            NewAuditEvent::new(AuditAction::MemberSet).owner_scope(owner_scope).details(details);
+        note(work.connection(), actor, now, vec![event]).await?;
         Ok(work.commit().await?)
     }
 
@@ -278,22 +280,24 @@ impl Registry<'_> {
     pub async fn remove_member(
         &self,
         actor: &Actor,
-        holding: &OwnerScope,
+        owner_scope: &OwnerScope,
         user_id: i64,
     ) -> Result<(), RegistryError> {
         let mut work = if actor.account == Some(user_id) {
-            actor.must_have(Right::Own, Some(holding))?;
+            actor.check_right(Right::Own, Some(owner_scope))?;
             let mut work = self.begin().await?;
-            work.lock_holding(holding).await?;
+            work.lock_owner_scope(owner_scope).await?;
             work
         } else {
-            self.as_owner(actor, holding).await?
+            self.as_owner(actor, owner_scope).await?
         };
-        remove(work.connection(), holding, user_id).await?;
-        work.must_keep_an_owner(holding).await?;
+        remove(work.connection(), owner_scope, user_id).await?;
+        work.check_has_owner(owner_scope).await?;
         let details = json!({"user_id": user_id});
-        let deed = NewAuditEvent::new(AuditAction::MemberRemoved).holding(holding).details(details);
-        note(work.connection(), actor, Timestamp::now(), vec![deed]).await?;
+        let event = NewAuditEvent::new(AuditAction::MemberRemoved)
+            .owner_scope(owner_scope)
+            .details(details);
+        note(work.connection(), actor, Timestamp::now(), vec![event]).await?;
         Ok(work.commit().await?)
     }
 
@@ -301,21 +305,24 @@ impl Registry<'_> {
     pub async fn transfer(
         &self,
         actor: &Actor,
-        holding: &OwnerScope,
+        owner_scope: &OwnerScope,
         from: i64,
         to: i64,
     ) -> Result<(), RegistryError> {
-        let mut work = self.as_owner(actor, holding).await?;
-        work.must_be_an_account(to).await?;
+        let mut work = self.as_owner(actor, owner_scope).await?;
+        work.check_account_exists(to).await?;
         let now = Timestamp::now();
-        if role_of(work.connection(), holding, from).await? != Some(TeamRole::Owner) {
-            return Err(RegistryError::NotFound { what: format!("owner {from} of `{holding}`") });
+        if role_of(work.connection(), owner_scope, from).await? != Some(TeamRole::Owner) {
+            return Err(RegistryError::NotFound {
+                what: format!("owner {from} of `{owner_scope}`"),
+            });
         }
-        remove(work.connection(), holding, from).await?;
-        put_member(work.connection(), actor, holding, (to, TeamRole::Owner), now).await?;
+        remove(work.connection(), owner_scope, from).await?;
+        put_member(work.connection(), actor, owner_scope, (to, TeamRole::Owner), now).await?;
         let details = json!({"from": from, "to": to});
-        let deed = NewAuditEvent::new(AuditAction::Transferred).holding(holding).details(details);
-        note(work.connection(), actor, now, vec![deed]).await?;
+        let event =
+            NewAuditEvent::new(AuditAction::Transferred).owner_scope(owner_scope).details(details);
+        note(work.connection(), actor, now, vec![event]).await?;
         Ok(work.commit().await?)
     }
 
@@ -323,12 +330,12 @@ impl Registry<'_> {
     async fn as_owner(
         &self,
         actor: &Actor,
-        holding: &OwnerScope,
+        owner_scope: &OwnerScope,
     ) -> Result<RegistryTransaction, RegistryError> {
-        actor.must_have(Right::Own, Some(holding))?;
+        actor.check_right(Right::Own, Some(owner_scope))?;
         let mut work = self.begin().await?;
-        work.lock_holding(holding).await?;
-        must_be(work.connection(), actor, holding, TeamRole::Owner).await?;
+        work.lock_owner_scope(owner_scope).await?;
+        check_role(work.connection(), actor, owner_scope, TeamRole::Owner).await?;
         Ok(work)
     }
 
@@ -339,11 +346,11 @@ impl Registry<'_> {
         user_id: i64,
         prefix: &str,
     ) -> Result<(), RegistryError> {
-        actor.must_be_admin()?;
-        actor.must_have(Right::Own, None)?;
+        actor.check_admin()?;
+        actor.check_right(Right::Own, None)?;
         let prefix = known_prefix(prefix)?;
         let (mut work, now) = (self.begin().await?, Timestamp::now());
-        work.must_be_an_account(user_id).await?;
+        work.check_account_exists(user_id).await?;
         sql("INSERT INTO prefix_grants (user_id, prefix, added_by, added_at)
              VALUES ($1, $2, $3, $4) ON CONFLICT (user_id, prefix) DO NOTHING")
         .number(user_id)
@@ -353,8 +360,8 @@ impl Registry<'_> {
         .run(work.connection())
         .await?;
         let details = json!({"user_id": user_id, "prefix": prefix});
-        let deed = NewAuditEvent::new(AuditAction::PrefixGranted).details(details);
-        note(work.connection(), actor, now, vec![deed]).await?;
+        let event = NewAuditEvent::new(AuditAction::PrefixGranted).details(details);
+        note(work.connection(), actor, now, vec![event]).await?;
         Ok(work.commit().await?)
     }
 
@@ -365,8 +372,8 @@ impl Registry<'_> {
         user_id: i64,
         prefix: &str,
     ) -> Result<(), RegistryError> {
-        actor.must_be_admin()?;
-        actor.must_have(Right::Own, None)?;
+        actor.check_admin()?;
+        actor.check_right(Right::Own, None)?;
         let mut work = self.begin().await?;
         let removed = sql("DELETE FROM prefix_grants WHERE user_id = $1 AND prefix = $2")
             .number(user_id)
@@ -379,8 +386,8 @@ impl Registry<'_> {
             });
         }
         let details = json!({"user_id": user_id, "prefix": prefix});
-        let deed = NewAuditEvent::new(AuditAction::PrefixRevoked).details(details);
-        note(work.connection(), actor, Timestamp::now(), vec![deed]).await?;
+        let event = NewAuditEvent::new(AuditAction::PrefixRevoked).details(details);
+        note(work.connection(), actor, Timestamp::now(), vec![event]).await?;
         Ok(work.commit().await?)
     }
 
@@ -396,18 +403,18 @@ impl Registry<'_> {
 
 async fn remove(
     connection: &mut AnyConnection,
-    holding: &OwnerScope,
+    owner_scope: &OwnerScope,
     user_id: i64,
 ) -> Result<(), RegistryError> {
     let removed = sql("DELETE FROM members WHERE holding = $1 AND user_id = $2")
-        .text(holding.as_str())
+        .text(owner_scope.as_str())
         .number(user_id)
         .run(connection)
         .await?;
     if removed == 1 {
         return Ok(());
     }
-    Err(RegistryError::NotFound { what: format!("member {user_id} of `{holding}`") })
+    Err(RegistryError::NotFound { what: format!("member {user_id} of `{owner_scope}`") })
 }
 
 fn known_prefix(text: &str) -> Result<&'static str, RegistryError> {
@@ -419,10 +426,10 @@ fn known_prefix(text: &str) -> Result<&'static str, RegistryError> {
 }
 
 /// Checks that the actor may publish a package.
-pub(super) async fn must_publish(
+pub(super) async fn check_may_publish(
     connection: &mut AnyConnection,
     actor: &Actor,
     package: &PackageName,
 ) -> Result<(), RegistryError> {
-    must_be(connection, actor, &package.holding(), TeamRole::Publisher).await
+    check_role(connection, actor, &package.owner_scope(), TeamRole::Publisher).await
 }

@@ -13,7 +13,7 @@ use super::{
     index::{VersionEntry, renew},
     keys::KeyState,
     log::{AuditAction, NewAuditEvent, note},
-    owners::{must_have_prefix, must_publish, put_member},
+    owners::{check_may_publish, check_prefix, put_member},
     signatures::{SignedFiles, put_signature},
     taken_down::{self, ContentDigests},
     version_order::{self, sort_key},
@@ -75,17 +75,17 @@ impl Registry<'_> {
         let blobs = self.write_blobs([new.artefact.clone(), new.skill_md.clone()]).await?;
         let mut work = self.begin().await?;
         self.database.take_quota(work.connection(), actor.account, addition).await?;
-        let (now, mut deeds) = (Timestamp::now(), Vec::new());
-        must_have_prefix(work.connection(), actor, new.package.reserved_prefix()).await?;
+        let (now, mut events) = (Timestamp::now(), Vec::new());
+        check_prefix(work.connection(), actor, new.package.reserved_prefix()).await?;
         if !new.package.namespace().is_shared() {
-            deeds.extend(work.take_namespace(actor, new.package.namespace(), now).await?);
+            events.extend(work.take_namespace(actor, new.package.namespace(), now).await?);
         }
         let files = SignedFiles { integrity: new.integrity, skill_md: &blobs[1] };
         let states = work.key_states(actor, new.package, new.signatures, files).await?;
         work.take_package(actor, new.package, now).await?;
         let tier = earned(&new, &states);
         work.insert_version(actor, &new, &facts, &blobs, tier, now).await?;
-        must_publish(work.connection(), actor, new.package).await?;
+        check_may_publish(work.connection(), actor, new.package).await?;
         hold_claims(work.connection(), &blobs).await?;
         for (signature, state) in new.signatures.iter().zip(states) {
             let at = (new.package, new.version);
@@ -93,8 +93,8 @@ impl Registry<'_> {
         }
         renew(work.connection(), new.package, now).await?;
         let latest = work.latest(new.package).await?;
-        deeds.push(published(&new, &blobs, tier));
-        let seq = note(work.connection(), actor, now, deeds).await?;
+        events.push(published(&new, &blobs, tier));
+        let seq = note(work.connection(), actor, now, events).await?;
         let content = ContentDigests { sha256: &blobs[0], integrity: new.integrity };
         taken_down::check(work.connection(), new.package, content).await?;
         work.commit().await?;
@@ -124,10 +124,10 @@ impl Registry<'_> {
         package: &PackageName,
         version: &Version,
     ) -> Result<(), RegistryError> {
-        actor.must_have(Right::Publish, Some(&package.holding()))?;
+        actor.check_right(Right::Publish, Some(&package.owner_scope()))?;
         version_order::check(version)?;
         let connection = &mut *self.reader().acquire().await?;
-        must_have_prefix(connection, actor, package.reserved_prefix()).await?;
+        check_prefix(connection, actor, package.reserved_prefix()).await?;
         exists(connection, package, version).await?;
         let allowed = may_change(connection, actor, package).await;
         if allowed.is_err() {
@@ -148,7 +148,7 @@ pub(super) async fn is_taken(
     let found = sql("SELECT 1 WHERE EXISTS (SELECT 1 FROM members WHERE holding = $1)
             OR EXISTS (SELECT 1 FROM namespaces WHERE name = $2)
             OR EXISTS (SELECT 1 FROM packages WHERE id = $3)")
-    .text(package.holding().as_str())
+    .text(package.owner_scope().as_str())
     .text(package.namespace().as_str())
     .text(&package.id())
     .optional(connection)
@@ -163,7 +163,7 @@ async fn may_change(
     package: &PackageName,
 ) -> Result<(), RegistryError> {
     if is_taken(connection, package).await? {
-        must_publish(connection, actor, package).await?;
+        check_may_publish(connection, actor, package).await?;
     } else if actor.account.is_none() && !actor.is_admin() {
         return Err(RegistryError::NobodyActs);
     }
@@ -232,13 +232,13 @@ impl RegistryTransaction {
             if self.has_live_versions(package).await? {
                 return Ok(());
             }
-            return self.must_come_back_unlike(package).await;
+            return self.check_restored_short_name(package).await;
         }
-        self.must_be_unlike(actor, package).await?;
+        self.check_short_name_is_free(actor, package).await?;
         match actor.account.filter(|_| package.namespace().is_shared()) {
             Some(account) => {
                 let owner = (account, TeamRole::Owner);
-                put_member(self.connection(), actor, &package.holding(), owner, now).await?;
+                put_member(self.connection(), actor, &package.owner_scope(), owner, now).await?;
                 Ok(())
             }
             None => Ok(()),

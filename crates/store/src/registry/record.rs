@@ -63,7 +63,8 @@ pub enum Record {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemberRecord {
     /// What they are a member of.
-    pub holding: String,
+    #[serde(rename = "holding")]
+    pub owner_scope: String,
     /// Their account.
     pub user_id: i64,
     /// `publisher` or `owner`.
@@ -91,7 +92,8 @@ pub struct PrefixRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyRecord {
     /// What it signs for; `*` for those of auditors.
-    pub holding: String,
+    #[serde(rename = "holding")]
+    pub owner_scope: String,
     /// Identifies it.
     pub key_id: String,
     /// Its public half.
@@ -196,7 +198,8 @@ pub struct TakenDownRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignatureRecord {
     /// What its key signs for; `*` for those of auditors.
-    pub holding: String,
+    #[serde(rename = "holding")]
+    pub owner_scope: String,
     /// Identifies the key.
     pub key_id: String,
     /// `active`, `unknown` or `revoked`.
@@ -223,7 +226,8 @@ pub struct LogRecord {
     /// What was done.
     pub act: String,
     /// To what people own.
-    pub holding: Option<String>,
+    #[serde(rename = "holding")]
+    pub owner_scope: Option<String>,
     /// To which package.
     pub package: Option<String>,
     /// To which version.

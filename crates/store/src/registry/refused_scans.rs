@@ -6,9 +6,7 @@ use semver::Version;
 use serde_json::{Map, Value, json};
 use sqlx::AnyConnection;
 
-use super::{
-    PackageName, Registry, RegistryError, appeal::must_be_digest, version_order::sort_key,
-};
+use super::{PackageName, Registry, RegistryError, appeal::check_digest, version_order::sort_key};
 use crate::{StoreError, Timestamp, sql::sql};
 
 /// How the settings begin that say what was found in bytes that were refused.
@@ -52,7 +50,7 @@ impl Registry<'_> {
         sha256: &str,
         findings: &Value,
     ) -> Result<(), RegistryError> {
-        must_be_digest(sha256)?;
+        check_digest(sha256)?;
         let now = Timestamp::now();
         let mut work = self.begin().await?;
         sql("INSERT INTO settings (name, value) VALUES ($1, $2)
@@ -122,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_is_short() {
+    fn stored_findings_are_shortened() {
         let finding = json!({
             "rule": "r", "file": "SKILL.md", "line": 9, "message": "ä".repeat(1000),
             "more": {"x": 1}, "fix": null,

@@ -10,9 +10,9 @@ use super::{
     Right, RowLock, Signature, SignatureState, Signer,
     facts::{ScanVerdict, attested, read_name, read_tier, read_version, tier_number},
     index::renew,
-    keys::{KeyState, may_audit, owns},
+    keys::{KeyState, is_owner, may_audit},
     log::{AuditAction, NewAuditEvent, note},
-    owners::must_publish,
+    owners::check_may_publish,
     version_order::sort_key,
 };
 use crate::{
@@ -51,7 +51,7 @@ pub(super) async fn put_signature(
          SET state = excluded.state, record = excluded.record")
     .text(&package.id())
     .bytes(&sort_key(version))
-    .text(new.signer.holding(package).as_str())
+    .text(new.signer.owner_scope(package).as_str())
     .text(&new.key_id)
     .text(state.as_str())
     .text(&new.record)
@@ -63,7 +63,7 @@ pub(super) async fn put_signature(
 }
 
 /// Computes anew what tier a version earned: before, and now.
-pub(super) async fn earn(
+pub(super) async fn recompute_tier(
     connection: &mut AnyConnection,
     id: &str,
     sort_key: &[u8],
@@ -106,14 +106,14 @@ impl RegistryTransaction {
     ) -> Result<Vec<KeyState>, RegistryError> {
         let mut states = vec![KeyState::Unknown; signatures.len()];
         let mut order: Vec<usize> = (0..signatures.len()).collect();
-        order.sort_by_key(|n| (signatures[*n].signer.holding(package), &signatures[*n].key_id));
+        order.sort_by_key(|n| (signatures[*n].signer.owner_scope(package), &signatures[*n].key_id));
         for n in order {
-            let holding = signatures[n].signer.holding(package);
-            let state = self.key_state(&holding, &signatures[n].key_id, RowLock::Share).await?;
+            let owner_scope = signatures[n].signer.owner_scope(package);
+            let state = self.key_state(&owner_scope, &signatures[n].key_id, RowLock::Share).await?;
             let trusted = match signatures[n].signer {
                 Signer::Publisher => {
-                    let key = (&holding, &*signatures[n].key_id);
-                    signed_for(self.connection(), actor, key, files).await?.is_none()
+                    let key = (&owner_scope, &*signatures[n].key_id);
+                    earlier_signer(self.connection(), actor, key, files).await?.is_none()
                 }
                 Signer::Auditor => {
                     may_audit(self.connection(), actor, &signatures[n].key_id).await?
@@ -125,13 +125,13 @@ impl RegistryTransaction {
     }
 
     /// Counts what a key of publishers signed before it was registered, as if it were signed now.
-    pub(super) async fn count_earlier(
+    pub(super) async fn count_earlier_signatures(
         &mut self,
         actor: &Actor,
-        (holding, key_id): (&OwnerScope, &str),
+        (owner_scope, key_id): (&OwnerScope, &str),
         now: Timestamp,
     ) -> Result<Vec<NewAuditEvent>, RegistryError> {
-        if holding.is_for_auditors() {
+        if owner_scope.is_for_auditors() {
             return Ok(Vec::new());
         }
         let rows = sql("SELECT s.package, s.sort_key, v.version, v.integrity, v.skill_md
@@ -139,35 +139,36 @@ impl RegistryTransaction {
              JOIN versions v ON v.package = s.package AND v.sort_key = s.sort_key
              WHERE s.holding = $1 AND s.key_id = $2 AND s.state = 'unknown'
              ORDER BY s.package, s.sort_key")
-        .text(holding.as_str())
+        .text(owner_scope.as_str())
         .text(key_id)
         .all(self.connection())
         .await?;
-        let (mut deeds, mut changed) = (Vec::new(), Vec::new());
+        let (mut events, mut changed) = (Vec::new(), Vec::new());
         for row in rows {
             let (package, sort_key) = (read_name(&row.text(0)?)?, row.bytes(1)?);
             let (integrity, skill_md) = (row.text(3)?, row.text(4)?);
             self.lock_package(&package).await?;
             let files = SignedFiles { integrity: &integrity, skill_md: &skill_md };
-            let key = (holding, key_id);
-            if signed_for(self.connection(), actor, key, files).await?.is_some() {
+            let key = (owner_scope, key_id);
+            if earlier_signer(self.connection(), actor, key, files).await?.is_some() {
                 continue;
             }
             sql("UPDATE signatures SET state = 'active'
                  WHERE package = $1 AND sort_key = $2 AND holding = $3 AND key_id = $4")
             .text(&package.id())
             .bytes(&sort_key)
-            .text(holding.as_str())
+            .text(owner_scope.as_str())
             .text(key_id)
             .run(self.connection())
             .await?;
-            let (before, after) = earn(self.connection(), &package.id(), &sort_key).await?;
+            let (before, after) =
+                recompute_tier(self.connection(), &package.id(), &sort_key).await?;
             let details = json!({
                 "key_id": key_id, "signer": Signer::Publisher.as_str(),
                 "before": before.as_str(), "attested": after.as_str(),
             });
             let version = read_version(&row.text(2)?)?;
-            deeds.push(
+            events.push(
                 NewAuditEvent::new(AuditAction::Signed)
                     .version(&package, &version)
                     .details(details),
@@ -179,14 +180,14 @@ impl RegistryTransaction {
         for package in changed {
             renew(self.connection(), &package, now).await?;
         }
-        Ok(deeds)
+        Ok(events)
     }
 
     /// Takes away what a revoked key gave to the versions of a package.
-    pub(super) async fn unsign(
+    pub(super) async fn revoke_signatures(
         &mut self,
         package: &PackageName,
-        (holding, key_id): (&OwnerScope, &str),
+        (owner_scope, key_id): (&OwnerScope, &str),
         now: Timestamp,
     ) -> Result<Vec<NewAuditEvent>, RegistryError> {
         self.lock_package(package).await?;
@@ -194,7 +195,7 @@ impl RegistryTransaction {
         sql("UPDATE signatures SET state = 'revoked'
              WHERE package = $1 AND holding = $2 AND key_id = $3")
         .text(&id)
-        .text(holding.as_str())
+        .text(owner_scope.as_str())
         .text(key_id)
         .run(self.connection())
         .await?;
@@ -202,24 +203,24 @@ impl RegistryTransaction {
              JOIN versions v ON v.package = s.package AND v.sort_key = s.sort_key
              WHERE s.package = $1 AND s.holding = $2 AND s.key_id = $3")
         .text(&id)
-        .text(holding.as_str())
+        .text(owner_scope.as_str())
         .text(key_id)
         .all(self.connection())
         .await?;
-        let mut deeds = Vec::new();
+        let mut events = Vec::new();
         for row in rows {
-            let (before, after) = earn(self.connection(), &id, &row.bytes(0)?).await?;
+            let (before, after) = recompute_tier(self.connection(), &id, &row.bytes(0)?).await?;
             let details =
                 json!({"key_id": key_id, "before": before.as_str(), "attested": after.as_str()});
             let version = read_version(&row.text(1)?)?;
-            deeds.push(
+            events.push(
                 NewAuditEvent::new(AuditAction::Unsigned)
                     .version(package, &version)
                     .details(details),
             );
         }
         renew(self.connection(), package, now).await?;
-        Ok(deeds)
+        Ok(events)
     }
 }
 
@@ -233,30 +234,30 @@ impl Registry<'_> {
         version: &Version,
         new: &NewSignature,
     ) -> Result<Tier, RegistryError> {
-        actor.must_have(Right::Publish, Some(&package.holding()))?;
+        actor.check_right(Right::Publish, Some(&package.owner_scope()))?;
         let (mut work, now) = (self.begin().await?, Timestamp::now());
-        let holding = new.signer.holding(package);
-        match work.key_state(&holding, &new.key_id, RowLock::Share).await? {
+        let owner_scope = new.signer.owner_scope(package);
+        match work.key_state(&owner_scope, &new.key_id, RowLock::Share).await? {
             KeyState::Active => {}
             KeyState::Revoked => {
                 let key_id = new.key_id.clone();
-                return Err(RegistryError::KeyRevoked { holding, key_id });
+                return Err(RegistryError::KeyRevoked { owner_scope, key_id });
             }
             KeyState::Unknown => {
-                let what = format!("key {} of `{holding}`", new.key_id);
+                let what = format!("key {} of `{owner_scope}`", new.key_id);
                 return Err(RegistryError::NotFound { what });
             }
         }
         work.lock_package(package).await?;
         match new.signer {
-            Signer::Publisher => must_publish(work.connection(), actor, package).await?,
+            Signer::Publisher => check_may_publish(work.connection(), actor, package).await?,
             Signer::Auditor => {
                 if !may_audit(work.connection(), actor, &new.key_id).await? {
                     return Err(RegistryError::NotAdmin);
                 }
             }
         }
-        work.must_be_live(package, version).await?;
+        work.check_not_withdrawn(package, version).await?;
         if new.signer == Signer::Publisher {
             let row = sql("SELECT integrity, skill_md FROM versions
                  WHERE package = $1 AND sort_key = $2")
@@ -266,23 +267,24 @@ impl Registry<'_> {
             .await?;
             let (integrity, skill_md) = (row.text(0)?, row.text(1)?);
             let files = SignedFiles { integrity: &integrity, skill_md: &skill_md };
-            let key = (&holding, &*new.key_id);
-            let others = signed_for(work.connection(), actor, key, files).await?;
-            if let Some(holding) = others {
-                return Err(RegistryError::KeyTaken { holding, key_id: new.key_id.clone() });
+            let key = (&owner_scope, &*new.key_id);
+            let others = earlier_signer(work.connection(), actor, key, files).await?;
+            if let Some(owner_scope) = others {
+                return Err(RegistryError::KeyTaken { owner_scope, key_id: new.key_id.clone() });
             }
         }
         let (at, state) = ((package, version), SignatureState::Active);
         put_signature(work.connection(), actor, at, new, state, now).await?;
-        let (before, tier) = earn(work.connection(), &package.id(), &sort_key(version)).await?;
+        let (before, tier) =
+            recompute_tier(work.connection(), &package.id(), &sort_key(version)).await?;
         renew(work.connection(), package, now).await?;
         let details = json!({
             "key_id": new.key_id, "signer": new.signer.as_str(),
             "before": before.as_str(), "attested": tier.as_str(),
         });
-        let deed =
+        let event =
             NewAuditEvent::new(AuditAction::Signed).version(package, version).details(details);
-        note(work.connection(), actor, now, vec![deed]).await?;
+        note(work.connection(), actor, now, vec![event]).await?;
         work.commit().await?;
         Ok(tier)
     }
@@ -316,10 +318,10 @@ fn signature(row: &Row) -> Result<Signature, StoreError> {
 
 /// For whom else a key has signed the same files before. A signature does not name a namespace, so
 /// that it counts for those who published it first, and for nobody who only took it from them.
-async fn signed_for(
+async fn earlier_signer(
     connection: &mut AnyConnection,
     actor: &Actor,
-    (holding, key_id): (&OwnerScope, &str),
+    (owner_scope, key_id): (&OwnerScope, &str),
     SignedFiles { integrity, skill_md }: SignedFiles<'_>,
 ) -> Result<Option<OwnerScope>, RegistryError> {
     let rows = sql("SELECT DISTINCT s.holding FROM signatures s
@@ -328,13 +330,13 @@ async fn signed_for(
          ORDER BY s.holding")
     .text(skill_md)
     .text(integrity)
-    .text(holding.as_str())
+    .text(owner_scope.as_str())
     .text(key_id)
     .all(&mut *connection)
     .await?;
     for row in rows {
         let other = OwnerScope::read(row.text(0)?);
-        if !other.is_for_auditors() && !owns(connection, actor, &other).await? {
+        if !other.is_for_auditors() && !is_owner(connection, actor, &other).await? {
             return Ok(Some(other));
         }
     }

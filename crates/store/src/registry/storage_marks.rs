@@ -168,7 +168,7 @@ impl Registry<'_> {
     }
 
     /// Refuses where another database has left its mark.
-    pub(super) async fn must_be_alone(&self) -> Result<(), RegistryError> {
+    pub(super) async fn check_only_database(&self) -> Result<(), RegistryError> {
         let own = self.mark().await?;
         let others: Vec<String> =
             self.marks().await?.into_iter().filter(|mark| *mark != own).collect();

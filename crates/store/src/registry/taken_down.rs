@@ -9,7 +9,7 @@ use sqlx::AnyConnection;
 
 use super::{
     PackageName, Registry, RegistryError, RegistryTransaction,
-    appeal::{speaks_of, why_cleared},
+    appeal::{clearance_reason, log_pattern},
     facts::{read_name, read_version},
     index::why_blocked,
     log::AuditAction,
@@ -94,7 +94,7 @@ impl RegistryTransaction {
     }
 
     /// Forgets it again: an administrator thought better of it.
-    pub(super) async fn give_back(
+    pub(super) async fn undo_take_down(
         &mut self,
         package: &PackageName,
         version: &Version,
@@ -174,14 +174,14 @@ async fn was_cleared(
     sha256: &str,
     after: Timestamp,
 ) -> Result<bool, RegistryError> {
-    if why_cleared(connection, sha256, package).await?.is_none() {
+    if clearance_reason(connection, sha256, package).await?.is_none() {
         return Ok(false);
     }
     let row = sql("SELECT 1 FROM registry_log
          WHERE package = $1 AND act = $2 AND details LIKE $3 AND done_at > $4 LIMIT 1")
     .text(&package.id())
     .text(AuditAction::Cleared.as_str())
-    .text(&speaks_of(sha256))
+    .text(&log_pattern(sha256))
     .time(after)
     .optional(connection)
     .await?;

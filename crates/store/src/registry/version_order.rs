@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn hard_cases() {
+    fn sort_key_edge_cases() {
         let versions: Vec<Version> = SORTED.iter().map(|text| text.parse().unwrap()).collect();
         for pair in versions.windows(2) {
             assert!(sort_key(&pair[0]) < sort_key(&pair[1]), "{} and {}", pair[0], pair[1]);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn long_ones_are_refused() {
+    fn too_long_versions_are_rejected() {
         let version = |digits: usize| format!("1.0.0-{}", "9".repeat(digits)).parse().unwrap();
         check(&version(MAX_VERSION_BYTES - 6)).unwrap();
         assert!(check(&version(MAX_VERSION_BYTES - 5)).is_err());

@@ -212,17 +212,17 @@ async fn failed_attempts_are_counted() {
     for_each_database(async |place| {
         let accounts = place.database.accounts();
         let start = Timestamp::now();
-        let note = async |name| accounts.note_failure(name, start).await.unwrap();
+        let note = async |name| accounts.record_failure(name, start).await.unwrap();
         let counts = futures::future::join_all((0..4).map(|_| note("a"))).await;
         let mut counts: Vec<_> = counts.into_iter().map(|noted| (noted.count, noted.id)).collect();
         counts.sort();
         assert_eq!(counts.iter().map(|(count, _)| *count).collect::<Vec<_>>(), [1, 2, 3, 4]);
-        accounts.take_back_failure(&counts[0].1).await.unwrap();
+        accounts.remove_failure(&counts[0].1).await.unwrap();
         assert_eq!(note("b").await.count, 1);
         let (count, first) = accounts.failures("a", start).await.unwrap();
         assert!(count == 3 && first.unwrap() >= start);
         assert_eq!(accounts.failures("a", Timestamp::now().plus(HOUR)).await.unwrap(), (0, None));
-        accounts.forget_failures("a").await.unwrap();
+        accounts.clear_failures("a").await.unwrap();
         assert_eq!(accounts.failures("a", start).await.unwrap(), (0, None));
         assert_eq!(accounts.failures("b", start).await.unwrap().0, 1);
     })

@@ -26,7 +26,7 @@ async fn facts_follow_their_skill() {
         facts.put("pdf", &noted).await.unwrap();
         facts.put("pdf", &noted).await.unwrap();
         let from = async |owner: Option<&str>, id: &str| {
-            facts.came_from(owner, Provenance::Catalog, id).await.unwrap()
+            facts.names_imported_from(owner, Provenance::Catalog, id).await.unwrap()
         };
         assert_eq!(from(Some("7"), "acme/skills@main:pdf").await, ["pdf"]);
         assert!(from(Some("8"), "acme/skills@main:pdf").await.is_empty());
@@ -42,7 +42,7 @@ async fn facts_follow_their_skill() {
         facts.rename("pdf", "papers").await.unwrap();
         assert_eq!(facts.get("pdf").await.unwrap(), None);
         assert_eq!(facts.get("papers").await.unwrap(), Some(noted.clone()));
-        facts.give("papers", Some("8")).await.unwrap();
+        facts.set_owner("papers", Some("8")).await.unwrap();
         assert_eq!(facts.get("papers").await.unwrap().unwrap().owner.as_deref(), Some("8"));
         facts.forget("papers").await.unwrap();
         facts.forget("papers").await.unwrap();

@@ -56,7 +56,7 @@ fn codes(assembly: &Assembly<'_>) -> Vec<String> {
 }
 
 #[test]
-fn what_would_have_to_be_fetched_is_told() {
+fn skills_to_fetch_are_reported() {
     let agent = AgentFile::parse("AGENT.yaml", AGENT).unwrap();
     let mut offers = LocalSkills::default();
     offers.add(offer("a", "1.0.0", "", SkillLocationKind::Locked));
@@ -91,7 +91,7 @@ fn what_would_have_to_be_fetched_is_told() {
 }
 
 #[test]
-fn unsigned_skills_are_noted_and_not_refused() {
+fn unsigned_skills_are_reported_but_allowed() {
     let agent = AgentFile::parse("AGENT.yaml", AGENT).unwrap();
     let none = CombinedIndex::default();
     let model = Model::default();

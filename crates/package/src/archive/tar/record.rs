@@ -1,40 +1,40 @@
 /// What records say about the entry that follows them.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Described {
+pub(super) struct EntryOverrides {
     pub(super) path: Option<Vec<u8>>,
     pub(super) size: Option<u64>,
 }
 
 /// Fields that make something else of an entry than its header says.
-const STRANGE: [&[u8]; 5] =
+const UNSUPPORTED_KEYS: [&[u8]; 5] =
     [b"hdrcharset", b"SCHILY.realsize", b"SCHILY.filetype", b"SUN.holesdata", b"GNU.sparse"];
 
-const TWO_NAMES: &str = "it has two long names";
+const TWO_NAMES_MESSAGE: &str = "it has two long names";
 
-impl Described {
+impl EntryOverrides {
     /// The record of a long name as GNU writes it.
-    pub(super) fn long_name(&mut self, mut record: Vec<u8>) -> Result<(), &'static str> {
+    pub(super) fn read_long_name(&mut self, mut record: Vec<u8>) -> Result<(), &'static str> {
         if record.last() == Some(&0) {
             record.pop();
         }
-        set(&mut self.path, record, TWO_NAMES)
+        set_once(&mut self.path, record, TWO_NAMES_MESSAGE)
     }
 
     /// An extended header as POSIX describes it.
-    pub(super) fn extended(&mut self, record: &[u8]) -> Result<(), &'static str> {
+    pub(super) fn read_extended_header(&mut self, record: &[u8]) -> Result<(), &'static str> {
         for field in fields(record) {
             let (key, value) = field?;
             match key {
-                b"path" => set(&mut self.path, value.to_owned(), TWO_NAMES)?,
+                b"path" => set_once(&mut self.path, value.to_owned(), TWO_NAMES_MESSAGE)?,
                 b"size" => {
                     let size = str::from_utf8(value).ok().and_then(|size| size.parse().ok());
-                    set(
+                    set_once(
                         &mut self.size,
                         size.ok_or("its size is not a number")?,
                         "it has two sizes",
                     )?;
                 }
-                key => check_plain(key)?,
+                key => check_supported(key)?,
             }
         }
         Ok(())
@@ -49,20 +49,20 @@ pub(super) fn check_global(record: &[u8]) -> Result<(), &'static str> {
             b"path" | b"linkpath" | b"size" => {
                 return Err("it gives all entries the same name or size");
             }
-            key => check_plain(key)?,
+            key => check_supported(key)?,
         }
     }
     Ok(())
 }
 
-fn check_plain(key: &[u8]) -> Result<(), &'static str> {
-    if STRANGE.iter().any(|strange| key.starts_with(strange)) {
+fn check_supported(key: &[u8]) -> Result<(), &'static str> {
+    if UNSUPPORTED_KEYS.iter().any(|strange| key.starts_with(strange)) {
         return Err("it is described by an extension of tar that is not read");
     }
     Ok(())
 }
 
-fn set<T>(place: &mut Option<T>, value: T, twice: &'static str) -> Result<(), &'static str> {
+fn set_once<T>(place: &mut Option<T>, value: T, twice: &'static str) -> Result<(), &'static str> {
     match place.replace(value) {
         None => Ok(()),
         Some(_) => Err(twice),
@@ -103,11 +103,11 @@ mod tests {
     #[test]
     fn extended_headers() {
         let read = |record: &[u8]| {
-            let mut described = Described::default();
-            described.extended(record).map(|()| described)
+            let mut described = EntryOverrides::default();
+            described.read_extended_header(record).map(|()| described)
         };
         let described = read(b"12 path=a/b\n11 size=12\n16 x=\nany\nthing\n").unwrap();
-        assert_eq!(described, Described { path: Some(b"a/b".into()), size: Some(12) });
+        assert_eq!(described, EntryOverrides { path: Some(b"a/b".into()), size: Some(12) });
         for bad in [
             &b"x"[..],
             b"99 path=a\n",

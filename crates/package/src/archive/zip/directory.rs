@@ -1,17 +1,17 @@
 use super::{ArchiveError, ArchiveKind, extra::Extra, fields::Fields, local, malformed};
 
 const SIGNATURE: u32 = 0x0201_4b50;
-const STORED: u16 = 0;
-const DEFLATED: u16 = 8;
+const STORED_METHOD: u16 = 0;
+const DEFLATED_METHOD: u16 = 8;
 
 /// Whether an entry is encrypted, in any of three ways.
-const ENCRYPTED: u16 = 1 | 1 << 6 | 1 << 13;
+const ENCRYPTED_FLAGS: u16 = 1 | 1 << 6 | 1 << 13;
 /// Whether sum and sizes follow the packed bytes.
-const DESCRIBED: u16 = 1 << 3;
+const DESCRIPTOR_FLAG: u16 = 1 << 3;
 /// Whether the name is UTF-8.
-const UTF8: u16 = 1 << 11;
+const UTF8_FLAG: u16 = 1 << 11;
 /// How hard it was packed, which does not matter.
-const EFFORT: u16 = 1 << 1 | 1 << 2;
+const COMPRESSION_LEVEL_FLAGS: u16 = 1 << 1 | 1 << 2;
 
 /// An entry as the directory describes it.
 #[derive(Debug)]
@@ -36,18 +36,18 @@ impl Entry<'_> {
     }
 
     /// The first byte that it cannot need.
-    pub(super) fn least_end(&self) -> u64 {
+    pub(super) fn min_end(&self) -> u64 {
         let head = local::LENGTH + self.name.len() as u64;
         (self.start as u64).saturating_add(self.packed).saturating_add(head)
     }
 
     pub(super) fn is_stored(&self) -> bool {
-        self.method == STORED
+        self.method == STORED_METHOD
     }
 
     /// Whether sum and sizes follow the packed bytes.
     pub(super) fn is_described(&self) -> bool {
-        self.flags & DESCRIBED != 0
+        self.flags & DESCRIPTOR_FLAG != 0
     }
 
     pub(super) fn path(&self) -> String {
@@ -63,13 +63,13 @@ impl Entry<'_> {
     }
 
     fn check(&self) -> Result<(), ArchiveError> {
-        if self.flags & ENCRYPTED != 0 {
+        if self.flags & ENCRYPTED_FLAGS != 0 {
             return Err(ArchiveError::Encrypted(self.path()));
         }
-        if self.flags & !(DESCRIBED | UTF8 | EFFORT) != 0 {
+        if self.flags & !(DESCRIPTOR_FLAG | UTF8_FLAG | COMPRESSION_LEVEL_FLAGS) != 0 {
             return Err(self.malformed("it needs an extension of zip that is not read"));
         }
-        if ![STORED, DEFLATED].contains(&self.method) {
+        if ![STORED_METHOD, DEFLATED_METHOD].contains(&self.method) {
             return Err(self.malformed("it is neither stored nor packed with deflate"));
         }
         if self.is_stored() && self.packed != self.size {
@@ -80,8 +80,8 @@ impl Entry<'_> {
 }
 
 /// The flags that matter for how an entry is read.
-pub(super) fn essential(flags: u16) -> u16 {
-    flags & !EFFORT
+pub(super) fn flags_that_matter(flags: u16) -> u16 {
+    flags & !COMPRESSION_LEVEL_FLAGS
 }
 
 /// The entries of a directory, which has nothing but them.
@@ -98,7 +98,7 @@ pub(super) fn read(bytes: &[u8], count: usize) -> Result<Vec<Entry<'_>>, Archive
 }
 
 /// Lengths and the like that are looked at only while the directory is read.
-struct Rest<'a> {
+struct EntryTail<'a> {
     extra: &'a [u8],
     comment: &'a [u8],
     disk: u16,
@@ -111,7 +111,7 @@ fn entry<'a>(fields: &mut Fields<'a>) -> Result<Entry<'a>, ArchiveError> {
     let extra = Extra::read(rest.extra);
     let mut extra = extra.ok_or_else(|| entry.malformed("its extra fields are damaged"))?;
     // In this order, whichever of them are large.
-    let [size, packed, start] = rest.sizes.map(|number| extra.widen(number));
+    let [size, packed, start] = rest.sizes.map(|number| extra.read_zip64_field(number));
     let (Some(size), Some(packed), Some(start)) = (size, packed, start) else {
         return Err(entry.malformed("a large number is missing"));
     };
@@ -120,10 +120,10 @@ fn entry<'a>(fields: &mut Fields<'a>) -> Result<Entry<'a>, ArchiveError> {
     if extra.encrypted {
         return Err(ArchiveError::Encrypted(entry.path()));
     }
-    if !extra.is_used_up() {
+    if !extra.is_consumed() {
         return Err(entry.confusion("it has two sizes"));
     }
-    if !extra.keeps_name(entry.name) {
+    if !extra.matches_name(entry.name) {
         return Err(entry.confusion("it has two names"));
     }
     if !rest.comment.is_empty() {
@@ -136,7 +136,7 @@ fn entry<'a>(fields: &mut Fields<'a>) -> Result<Entry<'a>, ArchiveError> {
     Ok(entry)
 }
 
-fn header<'a>(fields: &mut Fields<'a>) -> Option<(Entry<'a>, Rest<'a>)> {
+fn header<'a>(fields: &mut Fields<'a>) -> Option<(Entry<'a>, EntryTail<'a>)> {
     if fields.u32()? != SIGNATURE {
         return None;
     }
@@ -152,5 +152,8 @@ fn header<'a>(fields: &mut Fields<'a>) -> Option<(Entry<'a>, Rest<'a>)> {
     let start = fields.u32()?;
     let [name, extra, comment] = lengths.map(|length| fields.take(length.into()));
     let entry = Entry { name: name?, flags, method, crc, packed: 0, size: 0, mode, start: 0 };
-    Some((entry, Rest { extra: extra?, comment: comment?, disk, sizes: [size, packed, start] }))
+    Some((
+        entry,
+        EntryTail { extra: extra?, comment: comment?, disk, sizes: [size, packed, start] },
+    ))
 }

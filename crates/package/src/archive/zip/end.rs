@@ -5,10 +5,10 @@ use crate::limits::MAX_ENTRIES;
 
 const SIGNATURE: &[u8] = b"PK\x05\x06";
 const LENGTH: usize = 22;
-const LARGE: u32 = 0x0606_4b50;
-const LARGE_LENGTH: usize = 56;
-const LOCATOR: u32 = 0x0706_4b50;
-const LOCATOR_LENGTH: usize = 20;
+const ZIP64_SIGNATURE: u32 = 0x0606_4b50;
+const ZIP64_LENGTH: usize = 56;
+const ZIP64_LOCATOR_SIGNATURE: u32 = 0x0706_4b50;
+const ZIP64_LOCATOR_LENGTH: usize = 20;
 
 /// What the end of a zip says.
 pub(super) struct End {
@@ -19,7 +19,7 @@ pub(super) struct End {
 }
 
 /// Numbers of an end record, the old one or that of large zips.
-struct Numbers {
+struct EndFields {
     here: u64,
     entries: u64,
     size: u64,
@@ -40,16 +40,16 @@ impl End {
         if numbers.start.saturating_add(numbers.size) == at as u64 {
             return Self::new(&numbers);
         }
-        let Some(locator) = at.checked_sub(LOCATOR_LENGTH) else {
+        let Some(locator) = at.checked_sub(ZIP64_LOCATOR_LENGTH) else {
             return Err(malformed("its directory is cut off"));
         };
-        let large = large(bytes, locator, at)
-            .filter(|large| numbers.agree(large))
+        let large = read_zip64_end(bytes, locator, at)
+            .filter(|large| numbers.agrees_with_zip64(large))
             .ok_or_else(|| confusion("something lies before it or behind its directory"))?;
         Self::new(&large)
     }
 
-    fn record(record: &[u8]) -> Result<Numbers, ArchiveError> {
+    fn record(record: &[u8]) -> Result<EndFields, ArchiveError> {
         let Some((numbers, disks, comment_length)) = numbers(Fields(record)) else {
             return Err(malformed("its end is cut off"));
         };
@@ -66,7 +66,7 @@ impl End {
         Ok(numbers)
     }
 
-    fn new(numbers: &Numbers) -> Result<Self, ArchiveError> {
+    fn new(numbers: &EndFields) -> Result<Self, ArchiveError> {
         if numbers.here != numbers.entries {
             return Err(malformed("its end tells two numbers of entries"));
         }
@@ -79,9 +79,9 @@ impl End {
     }
 }
 
-impl Numbers {
+impl EndFields {
     /// Whether the record of a large zip says the same, where this one says anything.
-    fn agree(&self, large: &Self) -> bool {
+    fn agrees_with_zip64(&self, large: &Self) -> bool {
         let count = |a: u64, b| a == b || a == u64::from(u16::MAX);
         let place = |a: u64, b| a == b || a == u64::from(u32::MAX);
         count(self.here, large.here)
@@ -92,10 +92,10 @@ impl Numbers {
 }
 
 /// The numbers of the old record, its disks, and the length of its comment.
-fn numbers(mut fields: Fields) -> Option<(Numbers, (u16, u16), usize)> {
+fn numbers(mut fields: Fields) -> Option<(EndFields, (u16, u16), usize)> {
     fields.take(SIGNATURE.len())?;
     let disks = (fields.u16()?, fields.u16()?);
-    let numbers = Numbers {
+    let numbers = EndFields {
         here: fields.u16()?.into(),
         entries: fields.u16()?.into(),
         size: fields.u32()?.into(),
@@ -105,11 +105,11 @@ fn numbers(mut fields: Fields) -> Option<(Numbers, (u16, u16), usize)> {
 }
 
 /// The numbers of a large zip, whose record and locator lie right between directory and end.
-fn large(bytes: &[u8], locator: usize, end: usize) -> Option<Numbers> {
-    let record = locator.checked_sub(LARGE_LENGTH)?;
+fn read_zip64_end(bytes: &[u8], locator: usize, end: usize) -> Option<EndFields> {
+    let record = locator.checked_sub(ZIP64_LENGTH)?;
     let mut fields = Fields(&bytes[locator..end]);
     let found = (fields.u32()?, fields.u32()?, fields.u64()?, fields.u32()?);
-    if found != (LOCATOR, 0, record as u64, 1) {
+    if found != (ZIP64_LOCATOR_SIGNATURE, 0, record as u64, 1) {
         return None;
     }
     let mut fields = Fields(&bytes[record..locator]);
@@ -117,10 +117,10 @@ fn large(bytes: &[u8], locator: usize, end: usize) -> Option<Numbers> {
     let head = (fields.u32()?, fields.u64()?);
     let _versions = fields.u32()?;
     let disks = (fields.u32()?, fields.u32()?);
-    if (head, disks) != ((LARGE, LARGE_LENGTH as u64 - 12), (0, 0)) {
+    if (head, disks) != ((ZIP64_SIGNATURE, ZIP64_LENGTH as u64 - 12), (0, 0)) {
         return None;
     }
-    let numbers = Numbers {
+    let numbers = EndFields {
         here: fields.u64()?,
         entries: fields.u64()?,
         size: fields.u64()?,

@@ -2,9 +2,9 @@ use flate2::Crc;
 
 use super::fields::Fields;
 
-const LARGE: u16 = 0x0001;
-const UNICODE_PATH: u16 = 0x7075;
-const AES: u16 = 0x9901;
+const ZIP64_ID: u16 = 0x0001;
+const UNICODE_PATH_ID: u16 = 0x7075;
+const AES_ID: u16 = 0x9901;
 
 /// Those extra fields of an entry that change what it is. Times and owners are ignored.
 #[derive(Default)]
@@ -24,9 +24,9 @@ impl<'a> Extra<'a> {
             let (kind, length) = (fields.u16()?, fields.u16()?);
             let value = fields.take(length.into())?;
             let twice = match kind {
-                LARGE => extra.large.replace(Fields(value)).is_some(),
-                UNICODE_PATH => extra.unicode_path.replace(value).is_some(),
-                AES => std::mem::replace(&mut extra.encrypted, true),
+                ZIP64_ID => extra.large.replace(Fields(value)).is_some(),
+                UNICODE_PATH_ID => extra.unicode_path.replace(value).is_some(),
+                AES_ID => std::mem::replace(&mut extra.encrypted, true),
                 _ => false,
             };
             if twice {
@@ -37,7 +37,7 @@ impl<'a> Extra<'a> {
     }
 
     /// A number that is too large for its place stands among the extra fields instead.
-    pub(super) fn widen(&mut self, number: u32) -> Option<u64> {
+    pub(super) fn read_zip64_field(&mut self, number: u32) -> Option<u64> {
         match &mut self.large {
             Some(large) if number == u32::MAX => large.u64(),
             _ => Some(number.into()),
@@ -45,12 +45,12 @@ impl<'a> Extra<'a> {
     }
 
     /// Whether every large number was asked for.
-    pub(super) fn is_used_up(&self) -> bool {
+    pub(super) fn is_consumed(&self) -> bool {
         self.large.is_none_or(Fields::is_empty)
     }
 
     /// Whether no other name is given among the extra fields.
-    pub(super) fn keeps_name(&self, name: &[u8]) -> bool {
+    pub(super) fn matches_name(&self, name: &[u8]) -> bool {
         self.unicode_path.is_none_or(|value| {
             let mut crc = Crc::new();
             crc.update(name);

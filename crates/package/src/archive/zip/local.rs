@@ -1,6 +1,6 @@
 use super::{
     ArchiveError,
-    directory::{Entry, essential},
+    directory::{Entry, flags_that_matter},
     extra::Extra,
     fields::Fields,
 };
@@ -44,19 +44,19 @@ fn check(header: &Header, entry: &Entry) -> Result<(), ArchiveError> {
     }
     let extra = Extra::read(header.extra);
     let mut extra = extra.ok_or_else(|| entry.malformed("its extra fields are damaged"))?;
-    if !extra.keeps_name(entry.name) {
+    if !extra.matches_name(entry.name) {
         return Err(entry.confusion("it has two names"));
     }
     // What follows the bytes may be left open before them.
     let agrees = |here: Option<u64>, there: u64| {
         here == Some(there) || entry.is_described() && here == Some(0)
     };
-    let is_same = essential(header.flags) == essential(entry.flags)
+    let is_same = flags_that_matter(header.flags) == flags_that_matter(entry.flags)
         && header.method == entry.method
         && agrees(Some(header.crc.into()), entry.crc.into())
-        && agrees(extra.widen(header.size), entry.size)
-        && agrees(extra.widen(header.packed), entry.packed)
-        && extra.is_used_up()
+        && agrees(extra.read_zip64_field(header.size), entry.size)
+        && agrees(extra.read_zip64_field(header.packed), entry.packed)
+        && extra.is_consumed()
         && !extra.encrypted;
     if !is_same {
         return Err(entry.confusion("its header and the directory disagree"));

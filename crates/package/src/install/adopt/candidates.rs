@@ -40,7 +40,8 @@ impl SkillSet {
         let seen: Vec<Result<ExistingSkill, Box<AdoptionCandidate>>> = seen.collect();
         let existing_skills: Vec<&ExistingSkill> =
             seen.iter().filter_map(|seen| seen.as_ref().ok()).collect();
-        let mut origins = origin::origins(&self.root, &existing_skills, fetcher).await.into_iter();
+        let mut origins =
+            origin::find_origins(&self.root, &existing_skills, fetcher).await.into_iter();
         let found = seen.iter().map(|seen| match seen {
             Ok(existing) => {
                 self.check_candidate(existing, origins.next().unwrap_or_default(), trust)

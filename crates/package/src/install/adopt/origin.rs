@@ -39,17 +39,17 @@ pub(super) struct TracedSource {
 }
 
 /// The origins of skills, each repository being asked once.
-pub(super) async fn origins(
+pub(super) async fn find_origins(
     root: &Path,
     existing_skills: &[&ExistingSkill],
     fetcher: Option<&Fetcher>,
 ) -> Vec<TracedSource> {
     let questions: Vec<Option<RepositoryQuery>> =
-        existing_skills.iter().map(|existing| question(existing)).collect();
+        existing_skills.iter().map(|existing| repository_query(existing)).collect();
     let known: Vec<bool> = questions.iter().map(Option::is_some).collect();
     let asked: Vec<RepositoryQuery> = questions.into_iter().flatten().collect();
     let mut heads = match fetcher {
-        Some(fetcher) => git_heads::ask(fetcher, &asked).await,
+        Some(fetcher) => git_heads::look_up_heads(fetcher, &asked).await,
         None => Vec::new(),
     }
     .into_iter();
@@ -59,7 +59,8 @@ pub(super) async fn origins(
         .iter()
         .zip(heads)
         .map(|(existing, head)| (address(existing), (*existing, head)));
-    git_heads::grouped(traced, |(existing, head)| origin(root, existing, head, fetcher)).await
+    git_heads::run_grouped(traced, |(existing, head)| find_origin(root, existing, head, fetcher))
+        .await
 }
 
 /// What is asked one after the other.
@@ -70,7 +71,7 @@ fn address(existing: &ExistingSkill) -> String {
     }
 }
 
-fn question(existing: &ExistingSkill) -> Option<RepositoryQuery> {
+fn repository_query(existing: &ExistingSkill) -> Option<RepositoryQuery> {
     let Recorded::Git { url, reference, path, .. } = &existing.adoption.source else { return None };
     let (reference, path) = (reference.clone(), path.clone());
     Some(RepositoryQuery {
@@ -79,7 +80,7 @@ fn question(existing: &ExistingSkill) -> Option<RepositoryQuery> {
     })
 }
 
-async fn origin(
+async fn find_origin(
     root: &Path,
     existing: &ExistingSkill,
     head: Option<Result<SkillHead, String>>,
@@ -87,14 +88,16 @@ async fn origin(
 ) -> TracedSource {
     let found = match (&existing.adoption.source, head, fetcher) {
         (Recorded::Git { .. }, Some(Ok(head)), Some(fetcher)) => {
-            in_repository(fetcher, existing, head).await
+            find_in_repository(fetcher, existing, head).await
         }
         (Recorded::Git { .. }, Some(Err(why)), _) => Err(why),
         (Recorded::Git { url, .. }, None, Some(_)) => Err(format!("`{url}` is not a repository")),
         (Recorded::Web(address), _, Some(fetcher)) => {
-            on_web(fetcher, root, existing, address).await
+            find_on_web(fetcher, root, existing, address).await
         }
-        (Recorded::Folder(folder), ..) if *folder != existing.path => in_folder(existing, folder),
+        (Recorded::Folder(folder), ..) if *folder != existing.path => {
+            find_in_folder(existing, folder)
+        }
         _ => return TracedSource::default(),
     };
     match found {
@@ -109,7 +112,7 @@ async fn origin(
 type TracedOrigin = Result<(PinnedSource, Tree), String>;
 
 /// The commit in which the folder was what the tool took.
-async fn in_repository(
+async fn find_in_repository(
     fetcher: &Fetcher,
     existing: &ExistingSkill,
     head: SkillHead,
@@ -123,21 +126,23 @@ async fn in_repository(
         fetcher.past(&head.place, objects).await.map_err(said)?
     };
     if let Some(commit) = commit {
-        let place = at(&head.place, commit);
-        let tree = fetcher.fetch(&offer(existing, place.clone())).await.map_err(said)?;
+        let place = pinned_at_commit(&head.place, commit);
+        let tree = fetcher.fetch(&offered_skill(existing, place.clone())).await.map_err(said)?;
         return Ok((place, tree));
     }
     let place = PinnedSource::Git(head.place.clone());
     let lost = format!("`{}` no longer has these files", head.place.url);
-    let Ok(tree) = fetcher.fetch(&offer(existing, place.clone())).await else { return Err(lost) };
+    let Ok(tree) = fetcher.fetch(&offered_skill(existing, place.clone())).await else {
+        return Err(lost);
+    };
     if is_original(existing, &tree) { Ok((place, tree)) } else { Err(lost) }
 }
 
-fn at(place: &PinnedGitSource, commit: Commit) -> PinnedSource {
+fn pinned_at_commit(place: &PinnedGitSource, commit: Commit) -> PinnedSource {
     PinnedSource::Git(PinnedGitSource { commit, ..place.clone() })
 }
 
-fn offer(existing: &ExistingSkill, place: PinnedSource) -> OfferedSkill {
+fn offered_skill(existing: &ExistingSkill, place: PinnedSource) -> OfferedSkill {
     OfferedSkill { name: existing.adoption.name.clone(), description: None, place, content: None }
 }
 
@@ -145,7 +150,7 @@ fn is_original(existing: &ExistingSkill, tree: &Tree) -> bool {
     tree.integrity() == existing.adoption.integrity || existing.traces.is_original(tree)
 }
 
-async fn on_web(
+async fn find_on_web(
     fetcher: &Fetcher,
     root: &Path,
     existing: &ExistingSkill,
@@ -164,7 +169,7 @@ async fn on_web(
 }
 
 /// A folder elsewhere on this machine. What was taken from it unchanged can be updated from it.
-fn in_folder(existing: &ExistingSkill, folder: &Path) -> TracedOrigin {
+fn find_in_folder(existing: &ExistingSkill, folder: &Path) -> TracedOrigin {
     let lost = || format!("{} no longer has these files", folder.display());
     let tree = Tree::read(folder).map_err(|_| lost())?;
     let place = PinnedSource::Path { path: folder.to_owned(), inside: String::new() };
@@ -190,7 +195,7 @@ impl TracedSource {
             LockedSource::Path(path) => path,
             other => other.to_string(),
         };
-        let from = recorded(&existing.adoption.source, &existing.path, root);
+        let from = recorded_address(&existing.adoption.source, &existing.path, root);
         // Only what is known to be the original may be replaced by something newer.
         if existing.adoption.drift == Drift::Unmodified
             && let Recorded::Git { url, reference, path: inside, .. } = &existing.adoption.source
@@ -216,7 +221,7 @@ fn revision(reference: Option<&str>) -> Revision {
 }
 
 /// What a lock says about where another tool had a skill from.
-fn recorded(source: &Recorded, own: &Path, root: &Path) -> Option<String> {
+fn recorded_address(source: &Recorded, own: &Path, root: &Path) -> Option<String> {
     let text = match source {
         // A password that somebody put into an address does not belong into a lock.
         Recorded::Git { url, .. } if GitUrl::parse(url).is_err() => return None,
@@ -249,9 +254,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_lock_says_of_other_tools() {
+    fn recorded_sources_are_parsed() {
         let (own, root) = (Path::new("/p/skills/pdf"), Path::new("/p"));
-        let said = |source: Recorded| recorded(&source, own, root);
+        let said = |source: Recorded| recorded_address(&source, own, root);
         let git = |url: &str, path: &str| Recorded::Git {
             url: url.to_owned(),
             reference: None,
@@ -275,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn references_as_they_are_written() {
+    fn references_are_parsed() {
         assert_eq!(revision(None), Revision::Default);
         assert_eq!(revision(Some("refs/heads/a/b")), Revision::Branch("a/b".into()));
         assert_eq!(revision(Some("refs/tags/v1")), Revision::Tag("v1".into()));

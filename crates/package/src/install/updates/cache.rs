@@ -33,7 +33,7 @@ pub struct CachedUpdates {
 
 impl CachedUpdates {
     /// When somebody looked at a skill last.
-    pub fn looked(&self, name: &str) -> Timestamp {
+    pub fn checked_at(&self, name: &str) -> Timestamp {
         self.later.get(name).copied().unwrap_or(self.looked)
     }
 }
@@ -52,7 +52,7 @@ struct CachedSkill {
     version: Version,
     integrity: String,
     source: String,
-    newer: Option<Newer>,
+    newer: Option<NewerVersion>,
     published: Option<PublishedStatus>,
     /// When somebody looked at this one alone.
     #[serde(default)]
@@ -60,7 +60,7 @@ struct CachedSkill {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Newer {
+struct NewerVersion {
     version: Option<String>,
     place: String,
 }
@@ -78,7 +78,8 @@ pub fn save_updates(
     state: &State,
     found: &BTreeMap<String, Availability>,
 ) -> Result<(), FileError> {
-    let skills = found.iter().filter_map(|(name, found)| entry(root, state, name, found, None));
+    let skills =
+        found.iter().filter_map(|(name, found)| cached_skill(root, state, name, found, None));
     let (skills, looked) = (skills.collect(), Timestamp::now().to_string());
     write(cache, &UpdateCacheFile { version: FORMAT, root: root.to_owned(), looked, skills })
 }
@@ -95,13 +96,14 @@ pub fn save_some_updates(
         let (root, skills) = (root.to_owned(), BTreeMap::new());
         UpdateCacheFile { version: FORMAT, root, looked: now.clone(), skills }
     };
-    let mut memory = read(cache, root).unwrap_or_else(nothing);
-    let some = found.iter().filter_map(|(name, found)| entry(root, state, name, found, Some(&now)));
-    memory.skills.extend(some);
-    write(cache, &memory)
+    let mut cache_file = read(cache, root).unwrap_or_else(nothing);
+    let some =
+        found.iter().filter_map(|(name, found)| cached_skill(root, state, name, found, Some(&now)));
+    cache_file.skills.extend(some);
+    write(cache, &cache_file)
 }
 
-fn entry(
+fn cached_skill(
     root: &Path,
     state: &State,
     name: &str,
@@ -114,7 +116,7 @@ fn entry(
         Availability::Current => (None, None),
         Availability::Newer { version, place } => {
             let version = version.as_ref().map(ToString::to_string);
-            (Some(Newer { version, place: place.text(root) }), None)
+            (Some(NewerVersion { version, place: place.text(root) }), None)
         }
         Availability::Published(published) => (None, Some(published.clone())),
     };
@@ -124,10 +126,10 @@ fn entry(
     Some((name.to_owned(), entry))
 }
 
-fn write(cache: &Path, memory: &UpdateCacheFile) -> Result<(), FileError> {
-    let path = path(cache, &memory.root);
+fn write(cache: &Path, cache_file: &UpdateCacheFile) -> Result<(), FileError> {
+    let path = path(cache, &cache_file.root);
     let fail = |error: std::io::Error| FileError::Io { path: path.clone(), error };
-    let text = serde_json::to_string(memory).map_err(|error| fail(error.into()))?;
+    let text = serde_json::to_string(cache_file).map_err(|error| fail(error.into()))?;
     let folder = path.parent().unwrap_or(cache);
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(fail)?;
     text_file::write(&path, &text)
@@ -136,8 +138,8 @@ fn write(cache: &Path, memory: &UpdateCacheFile) -> Result<(), FileError> {
 /// What is kept; nothing if there is nothing, or it is damaged.
 fn read(cache: &Path, root: &Path) -> Option<UpdateCacheFile> {
     let text = text_file::read(&path(cache, root), MAX_LOCK_BYTES).ok()??;
-    let memory: UpdateCacheFile = serde_json::from_str(&text).ok()?;
-    (memory.version == FORMAT && memory.root == root).then_some(memory)
+    let cache_file: UpdateCacheFile = serde_json::from_str(&text).ok()?;
+    (cache_file.version == FORMAT && cache_file.root == root).then_some(cache_file)
 }
 
 /// What was found out the last time about the shelf in the folder `root`; nothing, if nobody looked

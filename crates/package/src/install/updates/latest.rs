@@ -94,9 +94,9 @@ pub async fn find_latest(
     if matches!(wanted, SkillRequirement::Version { .. }) {
         return Err(LatestError::Registry(name.to_owned()));
     }
-    let source = source(root, wanted, None)?;
-    match (offers(fetcher, &source).await, &source) {
-        (Ok(offers), _) => pick(name, &source, offers),
+    let source = source_of(root, wanted, None)?;
+    match (list_offers(fetcher, &source).await, &source) {
+        (Ok(offers), _) => pick_offer(name, &source, offers),
         (
             Err(error @ (SourceError::NoPathInside { .. } | SourceError::NoSkill { .. })),
             Source::Git(git),
@@ -131,7 +131,7 @@ fn display_path(path: &str) -> String {
 }
 
 /// Where to look for a skill. The lock knows whether an address was a file or a list.
-pub(super) fn source(
+pub(super) fn source_of(
     root: &Path,
     wanted: &SkillRequirement,
     locked: Option<&LockedSource>,
@@ -177,7 +177,7 @@ fn digest(integrity: &str) -> Option<crate::source::Digest> {
 }
 
 /// The skills of a source. An address that is a page for people may be that of a site with a list.
-pub(super) async fn offers(
+pub(super) async fn list_offers(
     fetcher: &Fetcher,
     source: &Source,
 ) -> Result<Vec<OfferedSkill>, SourceError> {
@@ -190,12 +190,12 @@ pub(super) async fn offers(
 }
 
 /// The skill of a name among those that a source has.
-pub(super) fn pick(
+pub(super) fn pick_offer(
     name: &str,
     source: &Source,
     offers: Vec<OfferedSkill>,
 ) -> Result<OfferedSkill, LatestError> {
-    let place = place_of(source);
+    let place = describe_source(source);
     let wanted = match source {
         Source::Git(git) => git.path.clone().unwrap_or_default(),
         _ => String::new(),
@@ -218,7 +218,7 @@ pub(super) fn pick(
     })
 }
 
-fn place_of(source: &Source) -> String {
+fn describe_source(source: &Source) -> String {
     match source {
         Source::Folder(path) | Source::File(path) => path.display().to_string(),
         Source::Url { url, .. } | Source::WellKnown(url) => url.to_string(),

@@ -4,7 +4,7 @@ use url::Url;
 
 use super::{
     Client, RegistryError,
-    api::{JSON, body},
+    api::{JSON, to_json},
 };
 use crate::{
     registry::{
@@ -18,7 +18,7 @@ use crate::{
 impl Client {
     /// Who asks, as the registry sees it.
     pub async fn whoami(&self) -> Result<WhoAmI, RegistryError> {
-        self.must_get(self.url("api/v1/whoami")?).await
+        self.get_required(self.url("api/v1/whoami")?).await
     }
 
     /// A token for an address and a password, from the server that the registry is part of. Nobody
@@ -26,7 +26,7 @@ impl Client {
     pub async fn login(&self, email: &str, password: &str) -> Result<Token, RegistryError> {
         let url = self.account_url("login")?;
         check(&url)?;
-        let body = body(&Credentials { email, password })?;
+        let body = to_json(&Credentials { email, password })?;
         let LoggedIn { token } = self.post(url, JSON, body).await?;
         Token::new(&token)
     }
@@ -40,7 +40,7 @@ impl Client {
 
     /// The tokens of the account.
     pub async fn tokens(&self) -> Result<Vec<TokenInfo>, RegistryError> {
-        let found: Tokens = self.must_get(self.account_url("tokens")?).await?;
+        let found: Tokens = self.get_required(self.account_url("tokens")?).await?;
         Ok(found.tokens)
     }
 
@@ -51,7 +51,7 @@ impl Client {
     ) -> Result<(TokenInfo, Token), RegistryError> {
         let url = self.account_url("tokens")?;
         check(&url)?;
-        let MadeToken { info, token } = self.post(url, JSON, body(wanted)?).await?;
+        let MadeToken { info, token } = self.post(url, JSON, to_json(wanted)?).await?;
         Ok((info, Token::new(&token)?))
     }
 
@@ -66,7 +66,7 @@ impl Client {
     }
 
     /// Ends the token that this client has, by its id.
-    pub async fn end_own_token(&self, id: &str) -> Result<(), RegistryError> {
+    pub async fn delete_own_token(&self, id: &str) -> Result<(), RegistryError> {
         let mut url = self.url("api/v1/tokens")?;
         if let Ok(mut parts) = url.path_segments_mut() {
             parts.push(id);
@@ -76,7 +76,7 @@ impl Client {
 
     /// The address of something of the accounts.
     fn account_url(&self, what: &str) -> Result<Url, RegistryError> {
-        let server = self.0.line.base.path().trim_end_matches('/');
+        let server = self.0.connection.base.path().trim_end_matches('/');
         let server = server.strip_suffix("/registry").unwrap_or(server);
         self.url(&format!("{server}/api/v1/auth/{what}"))
     }

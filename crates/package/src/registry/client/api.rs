@@ -6,7 +6,7 @@ use url::Url;
 
 use super::{
     Client, RegistryError,
-    form::{Part, form},
+    form::{FormPart, build_form},
     json, malformed,
 };
 use crate::{
@@ -41,14 +41,14 @@ pub struct Listing {
     /// In which order; by name if nothing is said.
     pub sort: Option<Sort>,
     /// Whether those are listed, too, that were withdrawn as a whole.
-    pub yanked: Yanked,
+    pub yanked: YankChange,
     /// Only those of this namespace.
     pub namespace: Option<String>,
 }
 
 /// What becomes of skills of which every version was withdrawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Yanked {
+pub enum YankChange {
     /// They are left out.
     #[default]
     Without,
@@ -108,7 +108,7 @@ impl Client {
         url.query_pairs_mut().extend_pairs(named);
         // Nobody reads an address that is too long, and the filter is not all.
         let fits = url.as_str().len() <= MAX_ADDRESS_BYTES;
-        self.must_get(if fits { url } else { plain }).await
+        self.get_required(if fits { url } else { plain }).await
     }
 
     /// Skills in an order that stays, a page at a time.
@@ -124,20 +124,20 @@ impl Client {
             ("author", author),
             ("updated_since", updated_since),
             ("sort", sort.map(|sort| sort.as_str().to_owned())),
-            ("yanked", (yanked == Yanked::With).then(|| "include".to_owned())),
+            ("yanked", (yanked == YankChange::With).then(|| "include".to_owned())),
             ("namespace", namespace),
         ];
         let given = pairs.into_iter().filter_map(|(key, value)| Some((key, value?)));
         url.query_pairs_mut().extend_pairs(given);
-        self.must_get(url).await
+        self.get_required(url).await
     }
 
     /// A skill with its versions.
     pub async fn detail(&self, name: &Name) -> Result<PackageDetail, RegistryError> {
         let url = self.url(&format!("api/v1/skills/{name}"))?;
         let unknown = || RegistryError::Unknown { name: name.clone(), registry: self.address() };
-        let detail: PackageDetail = self.looked_up(url.clone()).await?.ok_or_else(unknown)?;
-        is_about(&url, name, &detail.summary.name)?;
+        let detail: PackageDetail = self.as_lookup(url.clone()).await?.ok_or_else(unknown)?;
+        check_name(&url, name, &detail.summary.name)?;
         Ok(detail)
     }
 
@@ -149,8 +149,8 @@ impl Client {
     ) -> Result<VersionDetail, RegistryError> {
         let url = self.url(&format!("api/v1/skills/{name}/{version}"))?;
         let unknown = || RegistryError::no_version(name, version, self.address());
-        let detail: VersionDetail = self.looked_up(url.clone()).await?.ok_or_else(unknown)?;
-        is_about(&url, name, &detail.name)?;
+        let detail: VersionDetail = self.as_lookup(url.clone()).await?.ok_or_else(unknown)?;
+        check_name(&url, name, &detail.name)?;
         Ok(detail)
     }
 
@@ -170,9 +170,9 @@ impl Client {
             part("audit", &publish.audit),
         ];
         let parts: Vec<_> = parts.into_iter().flatten().collect();
-        let parts: Vec<Part<'_>> =
-            parts.iter().map(|(name, file, bytes)| Part { name, file: *file, bytes }).collect();
-        let form = form(&parts);
+        let parts: Vec<FormPart<'_>> =
+            parts.iter().map(|(name, file, bytes)| FormPart { name, file: *file, bytes }).collect();
+        let form = build_form(&parts);
         self.post(self.url("api/v1/skills")?, form.kind, form.bytes).await
     }
 
@@ -184,7 +184,7 @@ impl Client {
         yank: &Yank,
     ) -> Result<YankDone, RegistryError> {
         let url = self.url(&format!("api/v1/skills/{name}/{version}/yank"))?;
-        self.judge(RegistryRequest::post(url, JSON, body(yank)?)).await
+        self.judge(RegistryRequest::post(url, JSON, to_json(yank)?)).await
     }
 
     /// Tells people to use something else than a version, or than all of them, or takes that back.
@@ -195,11 +195,11 @@ impl Client {
         deprecate: &Deprecate,
     ) -> Result<(), RegistryError> {
         let version = version.map(|version| format!("/{version}")).unwrap_or_default();
-        self.act(&format!("api/v1/skills/{name}{version}/deprecate"), deprecate).await
+        self.post_change(&format!("api/v1/skills/{name}{version}/deprecate"), deprecate).await
     }
 
-    async fn act(&self, path: &str, what: &impl Serialize) -> Result<(), RegistryError> {
-        let ask = RegistryRequest::post(self.url(path)?, JSON, body(what)?);
+    async fn post_change(&self, path: &str, what: &impl Serialize) -> Result<(), RegistryError> {
+        let ask = RegistryRequest::post(self.url(path)?, JSON, to_json(what)?);
         self.ask(ask).await.map(drop)
     }
 
@@ -211,9 +211,9 @@ impl Client {
         self.read(&address, RegistryRequest::get(url)).await
     }
 
-    async fn looked_up<T: DeserializeOwned>(&self, url: Url) -> Result<Option<T>, RegistryError> {
+    async fn as_lookup<T: DeserializeOwned>(&self, url: Url) -> Result<Option<T>, RegistryError> {
         let address = shown(&url);
-        self.read(&address, RegistryRequest::get(url).looked_up()).await
+        self.read(&address, RegistryRequest::get(url).as_lookup()).await
     }
 
     async fn read<T: DeserializeOwned>(
@@ -237,26 +237,29 @@ impl Client {
         match self.ask(RegistryRequest::post(url, kind, body)).await? {
             RegistryResponse::Body(given) => json(&address, &given.bytes),
             RegistryResponse::Same(_) | RegistryResponse::Missing(_) => {
-                Err(self.no_program().await)
+                Err(self.no_api_error().await)
             }
         }
     }
 
     /// What every registry has that has a program behind it. A program says why it does not give it.
-    pub(super) async fn must_get<T: DeserializeOwned>(&self, url: Url) -> Result<T, RegistryError> {
+    pub(super) async fn get_required<T: DeserializeOwned>(
+        &self,
+        url: Url,
+    ) -> Result<T, RegistryError> {
         let address = shown(&url);
-        match self.read(&address, RegistryRequest::get(url).known_to_be_there()).await {
+        match self.read(&address, RegistryRequest::get(url).must_exist()).await {
             Ok(Some(found)) => Ok(found),
             Ok(None) | Err(RegistryError::Refused { status: 404 | 410, code: None, .. }) => {
-                Err(self.no_program().await)
+                Err(self.no_api_error().await)
             }
             Err(error) => Err(error),
         }
     }
 
     /// Files alone cannot search, list or publish; and what is no registry cannot do anything.
-    async fn no_program(&self) -> RegistryError {
-        match self.known().await {
+    async fn no_api_error(&self) -> RegistryError {
+        match self.known_config().await {
             Ok(_) => RegistryError::FilesOnly(self.address()),
             Err(error) => error,
         }
@@ -265,12 +268,12 @@ impl Client {
 
 pub(super) const JSON: &str = "application/json";
 
-pub(super) fn body(value: &impl Serialize) -> Result<Vec<u8>, RegistryError> {
+pub(super) fn to_json(value: &impl Serialize) -> Result<Vec<u8>, RegistryError> {
     serde_json::to_vec(value).map_err(|error| malformed("the question", error.to_string()))
 }
 
 /// An answer about something else would be believed to be about this.
-fn is_about(url: &Url, asked: &Name, found: &Name) -> Result<(), RegistryError> {
+fn check_name(url: &Url, asked: &Name, found: &Name) -> Result<(), RegistryError> {
     if asked == found {
         return Ok(());
     }

@@ -33,7 +33,7 @@ impl Client {
         let tree = self.download(line).await?;
         let signatures = self.signatures_of(line).await?;
         trust::attach(&tree, &signatures.added()).map_err(|error| RegistryError::Signature {
-            of: Box::new(release(&self.address(), line)),
+            of: Box::new(release_of(&self.address(), line)),
             error: Box::new(error),
         })
     }
@@ -45,27 +45,27 @@ impl Client {
             return Ok(kept.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default());
         }
         // Files alone have signatures only where their index says so.
-        if !self.known().await?.config.closure && line.earned() == Tier::Experimental {
+        if !self.known_config().await?.config.closure && line.earned() == Tier::Experimental {
             return Ok(Signatures::default());
         }
         let found = self.signatures(&line.name, &line.version).await?;
         if let Ok(text) = serde_json::to_string(&found) {
-            self.0.cache.keep_signatures(&line.name, &line.version, &text);
+            self.0.cache.store_signatures(&line.name, &line.version, &text);
         }
         Ok(found)
     }
 
     /// The archive of a version, from the registry or as it was kept.
     async fn artifact(&self, line: &IndexLine) -> Result<Vec<u8>, RegistryError> {
-        if let Some(bytes) = self.kept_artifact(line)? {
+        if let Some(bytes) = self.cached_artifact(line)? {
             return Ok(bytes);
         }
-        let bytes = self.fresh_artifact(line).await?;
-        self.0.cache.keep_artifact(&line.sha256, &bytes);
+        let bytes = self.download_artifact(line).await?;
+        self.0.cache.store_artifact(&line.sha256, &bytes);
         Ok(bytes)
     }
 
-    pub(in crate::registry) fn kept_artifact(
+    pub(in crate::registry) fn cached_artifact(
         &self,
         line: &IndexLine,
     ) -> Result<Option<Vec<u8>>, RegistryError> {
@@ -75,7 +75,7 @@ impl Client {
     }
 
     /// The archive of a version from the registry, which is not kept.
-    pub(in crate::registry) async fn fresh_artifact(
+    pub(in crate::registry) async fn download_artifact(
         &self,
         line: &IndexLine,
     ) -> Result<Vec<u8>, RegistryError> {
@@ -83,22 +83,22 @@ impl Client {
             let what = format!("`{}` {} of `{}`", line.name, line.version, self.address());
             return Err(RegistryError::Offline(what));
         }
-        let bytes = self.load(line).await?;
+        let bytes = self.download_checked(line).await?;
         check_bytes(&self.address(), line, &bytes)?;
         Ok(bytes)
     }
 
-    async fn load(&self, line: &IndexLine) -> Result<Vec<u8>, RegistryError> {
-        let known = self.known().await?;
+    async fn download_checked(&self, line: &IndexLine) -> Result<Vec<u8>, RegistryError> {
+        let known = self.known_config().await?;
         let url = self.artifact_url(&known.config, line)?;
         // Whoever typed the address of the registry meant that host, and no other.
-        let own = url.origin() == self.0.line.base.origin();
+        let own = url.origin() == self.0.connection.base.origin();
         let reach = if own { Reach::Anywhere } else { known.reach };
-        let ask = RegistryRequest::get(url).within(reach).at_most(line.size).archive();
+        let ask = RegistryRequest::get(url).within(reach).at_most(line.size).as_archive();
         match self.ask(ask).await {
             Ok(RegistryResponse::Body(given)) => Ok(given.bytes),
             Ok(RegistryResponse::Missing(Some(place))) => Err(RegistryError::Lost {
-                of: Box::new(release(&self.address(), line)),
+                of: Box::new(release_of(&self.address(), line)),
                 place: place.host_str().unwrap_or_default().to_owned(),
             }),
             Ok(RegistryResponse::Same(_) | RegistryResponse::Missing(None)) => {
@@ -106,7 +106,7 @@ impl Client {
             }
             Err(RegistryError::Source(crate::source::SourceError::TooLarge { limit, .. })) => {
                 let (expected, found) = (limit.to_string(), format!("more than {limit}"));
-                Err(differs(&self.address(), line, "its size", expected, found))
+                Err(mismatch_error(&self.address(), line, "its size", expected, found))
             }
             Err(error) => Err(error),
         }
@@ -123,29 +123,29 @@ impl Client {
     }
 }
 
-fn release(registry: &str, line: &IndexLine) -> Release {
+fn release_of(registry: &str, line: &IndexLine) -> Release {
     Release::new(&line.name, &line.version, registry.to_owned())
 }
 
-fn differs(
+fn mismatch_error(
     registry: &str,
     line: &IndexLine,
     what: &'static str,
     expected: String,
     found: String,
 ) -> RegistryError {
-    RegistryError::Bytes { of: Box::new(release(registry, line)), what, expected, found }
+    RegistryError::Bytes { of: Box::new(release_of(registry, line)), what, expected, found }
 }
 
 fn check_bytes(registry: &str, line: &IndexLine, bytes: &[u8]) -> Result<(), RegistryError> {
     let size = bytes.len() as u64;
     if size != line.size {
         let (expected, found) = (line.size.to_string(), size.to_string());
-        return Err(differs(registry, line, "its size", expected, found));
+        return Err(mismatch_error(registry, line, "its size", expected, found));
     }
     let digest = sha256_hex(bytes);
     if digest != line.sha256 {
-        return Err(differs(registry, line, "its sha256", line.sha256.clone(), digest));
+        return Err(mismatch_error(registry, line, "its sha256", line.sha256.clone(), digest));
     }
     Ok(())
 }
@@ -156,26 +156,32 @@ pub(in crate::registry) fn tree(
     line: &IndexLine,
     bytes: &[u8],
 ) -> Result<Tree, RegistryError> {
-    let broken = |error| RegistryError::Archive { of: Box::new(release(registry, line)), error };
+    let broken = |error| RegistryError::Archive { of: Box::new(release_of(registry, line)), error };
     let (_, tree) = one_skill(unpack(bytes).map_err(broken)?).map_err(broken)?;
     let integrity = tree.integrity();
     if integrity != line.integrity {
-        return Err(differs(registry, line, "its integrity", line.integrity.clone(), integrity));
+        return Err(mismatch_error(
+            registry,
+            line,
+            "its integrity",
+            line.integrity.clone(),
+            integrity,
+        ));
     }
-    check_card(registry, line, &tree)?;
+    check_summary(registry, line, &tree)?;
     Ok(tree)
 }
 
 /// Whether SKILL.md says what the index says.
-fn check_card(registry: &str, line: &IndexLine, tree: &Tree) -> Result<(), RegistryError> {
+fn check_summary(registry: &str, line: &IndexLine, tree: &Tree) -> Result<(), RegistryError> {
     let summary = SkillSummary::read(tree, line.name.last()).map_err(|error| {
         RegistryError::SkillSummary {
-            of: Box::new(release(registry, line)),
+            of: Box::new(release_of(registry, line)),
             error: Box::new(error),
         }
     })?;
     let content = |expected: String, found: String| {
-        Err(RegistryError::Content { of: Box::new(release(registry, line)), expected, found })
+        Err(RegistryError::Content { of: Box::new(release_of(registry, line)), expected, found })
     };
     if summary.name != line.name.last() {
         return content(format!("`{}`", line.name.last()), format!("`{}`", summary.name));
@@ -186,26 +192,26 @@ fn check_card(registry: &str, line: &IndexLine, tree: &Tree) -> Result<(), Regis
         return content(line.version.to_string(), summary.version.to_string());
     }
     let promised = line.needs().map_err(|why| malformed(registry, why))?;
-    if sorted(&promised) != sorted(&summary.needs) {
-        return content(said(&promised), said(&summary.needs));
+    if sorted_dependencies(&promised) != sorted_dependencies(&summary.needs) {
+        return content(dependency_list(&promised), dependency_list(&summary.needs));
     }
     Ok(())
 }
 
-fn sorted(needs: &[SkillRef]) -> Vec<String> {
-    let mut texts: Vec<String> = needs.iter().map(written).collect();
+fn sorted_dependencies(needs: &[SkillRef]) -> Vec<String> {
+    let mut texts: Vec<String> = needs.iter().map(dependency_text).collect();
     texts.sort();
     texts.dedup();
     texts
 }
 
 /// A need, however its author set blanks.
-fn written(need: &SkillRef) -> String {
+fn dependency_text(need: &SkillRef) -> String {
     need.to_string().chars().filter(|c| !c.is_whitespace()).collect()
 }
 
-fn said(needs: &[SkillRef]) -> String {
-    let needs = sorted(needs);
+fn dependency_list(needs: &[SkillRef]) -> String {
+    let needs = sorted_dependencies(needs);
     if needs.is_empty() {
         return "that it needs nothing".to_owned();
     }

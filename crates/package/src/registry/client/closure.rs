@@ -10,7 +10,7 @@ use crate::{
         cache::Cached,
         concurrency::{blocking, run_concurrently},
         http::{RegistryRequest, RegistryResponse},
-        wire::{GoneLine, IndexLine, Lines, Reading},
+        wire::{IndexLine, Lines, ParsedLine, TakenDownLine},
     },
     source::http::shown,
 };
@@ -25,10 +25,10 @@ pub struct Closure {
 }
 
 /// Which names may be asked about.
-pub(in crate::registry) type Admits<'a> = dyn Fn(&Name) -> bool + Send + Sync + 'a;
+pub(in crate::registry) type NameFilter<'a> = dyn Fn(&Name) -> bool + Send + Sync + 'a;
 
 /// Skills in the making, with the text that is kept of them.
-type Read<'a> = BTreeMap<Name, (Vec<IndexLine>, Vec<GoneLine>, Vec<&'a str>)>;
+type ReadPackages<'a> = BTreeMap<Name, (Vec<IndexLine>, Vec<TakenDownLine>, Vec<&'a str>)>;
 
 impl Client {
     /// Skills, and all that any version of them needs: in one answer, or level by level where files
@@ -41,12 +41,12 @@ impl Client {
     pub(in crate::registry) async fn closure_of(
         &self,
         names: &[Name],
-        admits: &Admits<'_>,
+        admits: &NameFilter<'_>,
     ) -> Result<Closure, RegistryError> {
         let mut found = Closure::default();
         if !self.settings().is_offline() && self.config().await?.closure {
-            for names in portions(names) {
-                found.packages.extend(self.at_once(names, admits).await?);
+            for names in split_names(names) {
+                found.packages.extend(self.load_batch(names, admits).await?);
             }
         }
         let mut asked: BTreeSet<Name> = found.packages.keys().cloned().collect();
@@ -62,12 +62,12 @@ impl Client {
             if asked.len() > MAX_RESOLVED_SKILLS {
                 return Err(RegistryError::TooMany(MAX_RESOLVED_SKILLS));
             }
-            open = self.level(std::mem::take(&mut open), &mut found).await?;
+            open = self.load_level(std::mem::take(&mut open), &mut found).await?;
         }
     }
 
     /// Looks up some skills; gives what these need.
-    async fn level(
+    async fn load_level(
         &self,
         names: BTreeSet<Name>,
         found: &mut Closure,
@@ -94,15 +94,15 @@ impl Client {
     }
 
     /// What the registry says in one answer; nothing if it has no such answer after all.
-    async fn at_once(
+    async fn load_batch(
         &self,
         names: &[Name],
-        admits: &Admits<'_>,
+        admits: &NameFilter<'_>,
     ) -> Result<BTreeMap<Name, Package>, RegistryError> {
         let mut url = self.url("index/v1/closure")?;
         url.query_pairs_mut().extend_pairs(names.iter().map(|name| ("name", name.to_string())));
         let address = shown(&url);
-        let ask = RegistryRequest::get(url).at_most(MAX_CLOSURE_BYTES).looked_up();
+        let ask = RegistryRequest::get(url).at_most(MAX_CLOSURE_BYTES).as_lookup();
         let given = match self.ask(ask).await? {
             RegistryResponse::Body(given) => given,
             RegistryResponse::Same(_) | RegistryResponse::Missing(_) => return Ok(BTreeMap::new()),
@@ -115,16 +115,16 @@ impl Client {
             texts_by_name.push((name.clone(), texts.join("\n")));
             packages.insert(name, Package::new(lines, gone));
         }
-        self.keep(texts_by_name).await;
+        self.cache_texts(texts_by_name).await;
         Ok(packages)
     }
 
     /// Keeps what there is of some skills for times without a network.
-    async fn keep(&self, texts: Vec<(Name, String)>) {
+    async fn cache_texts(&self, texts: Vec<(Name, String)>) {
         let client = self.clone();
         blocking(move || {
             for (name, text) in texts {
-                client.0.cache.keep_index(&name, &Cached { etag: None, text: Some(text) });
+                client.0.cache.store_index(&name, &Cached { etag: None, text: Some(text) });
             }
         })
         .await;
@@ -134,25 +134,25 @@ impl Client {
         &self,
         address: &str,
         text: &'a str,
-        admits: &Admits<'_>,
-    ) -> Result<Read<'a>, RegistryError> {
-        let mut read = Read::new();
+        admits: &NameFilter<'_>,
+    ) -> Result<ReadPackages<'a>, RegistryError> {
+        let mut read = ReadPackages::new();
         for (at, reading) in Lines::of(text) {
             match reading {
-                Reading::Version(line, text) if admits(&line.name) => {
+                ParsedLine::Version(line, text) if admits(&line.name) => {
                     let (lines, _, texts) = read.entry(line.name.clone()).or_default();
                     lines.push(*line);
                     texts.push(text);
                 }
-                Reading::Gone(line, text) if admits(&line.name) => {
+                ParsedLine::Gone(line, text) if admits(&line.name) => {
                     let (_, gone, texts) = read.entry(line.name.clone()).or_default();
                     gone.push(line);
                     texts.push(text);
                 }
                 // Another registry is asked about it.
-                Reading::Version(..) | Reading::Gone(..) => {}
-                Reading::Unusable(why) => self.skipped(&format!("line {at}"), why),
-                Reading::Broken(why) => {
+                ParsedLine::Version(..) | ParsedLine::Gone(..) => {}
+                ParsedLine::Unusable(why) => self.report_skipped(&format!("line {at}"), why),
+                ParsedLine::Broken(why) => {
                     return Err(malformed(address, format!("line {at}: {why}")));
                 }
             }
@@ -171,7 +171,7 @@ pub(in crate::registry) fn needs(package: &[IndexLine]) -> BTreeSet<Name> {
 }
 
 /// As many names as fit into one address.
-fn portions(mut names: &[Name]) -> Vec<&[Name]> {
+fn split_names(mut names: &[Name]) -> Vec<&[Name]> {
     let mut portions = Vec::new();
     while !names.is_empty() {
         let mut length = 0;
@@ -192,16 +192,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn questions_are_not_too_long() {
+    fn closure_requests_are_split() {
         let names = |count: usize, length: usize| -> Vec<Name> {
             let name = |at| Name::parse(&format!("n{at:0length$}")).unwrap();
             (0..count).map(name).collect()
         };
-        let sizes = |names: &[Name]| portions(names).iter().map(|p| p.len()).collect::<Vec<_>>();
+        let sizes = |names: &[Name]| split_names(names).iter().map(|p| p.len()).collect::<Vec<_>>();
         assert_eq!(sizes(&[]), Vec::<usize>::new());
         assert_eq!(sizes(&names(250, 5)), [100, 100, 50]);
         let long = names(100, 60);
-        assert!(portions(&long).len() > 1);
-        assert_eq!(portions(&long).concat(), long);
+        assert!(split_names(&long).len() > 1);
+        assert_eq!(split_names(&long).concat(), long);
     }
 }

@@ -3,26 +3,26 @@
 use savoir_skill::digest::sha256_hex;
 
 /// What is sent, and what it is called.
-pub(super) struct Form {
+pub(super) struct MultipartForm {
     pub(super) kind: String,
     pub(super) bytes: Vec<u8>,
 }
 
 /// One part of a form.
-pub(super) struct Part<'a> {
+pub(super) struct FormPart<'a> {
     pub(super) name: &'static str,
     pub(super) file: Option<&'a str>,
     pub(super) bytes: &'a [u8],
 }
 
 /// Puts the parts together, with a line between them that none of them has.
-pub(super) fn form(parts: &[Part<'_>]) -> Form {
+pub(super) fn build_form(parts: &[FormPart<'_>]) -> MultipartForm {
     let mut boundary = String::new();
     for part in parts {
         boundary = sha256_hex(format!("{boundary}{}", sha256_hex(part.bytes)).as_bytes());
     }
     let mut bytes = Vec::new();
-    for Part { name, file, bytes: content } in parts {
+    for FormPart { name, file, bytes: content } in parts {
         let head = format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"");
         bytes.extend(head.as_bytes());
         if let Some(file) = file {
@@ -34,7 +34,7 @@ pub(super) fn form(parts: &[Part<'_>]) -> Form {
         bytes.extend(b"\r\n");
     }
     bytes.extend(format!("--{boundary}--\r\n").as_bytes());
-    Form { kind: format!("multipart/form-data; boundary={boundary}"), bytes }
+    MultipartForm { kind: format!("multipart/form-data; boundary={boundary}"), bytes }
 }
 
 fn quoted(name: &str) -> String {
@@ -46,12 +46,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_told_apart() {
+    fn form_boundary_is_not_in_parts() {
         let parts = [
-            Part { name: "artifact", file: Some("a\"\r\n-1.zip"), bytes: b"PK\r\n--x" },
-            Part { name: "changelog", file: None, bytes: "später".as_bytes() },
+            FormPart { name: "artifact", file: Some("a\"\r\n-1.zip"), bytes: b"PK\r\n--x" },
+            FormPart { name: "changelog", file: None, bytes: "später".as_bytes() },
         ];
-        let Form { kind, bytes } = form(&parts);
+        let MultipartForm { kind, bytes } = build_form(&parts);
         let boundary = kind.strip_prefix("multipart/form-data; boundary=").unwrap();
         assert!(boundary.len() <= 70, "no longer than the standard allows");
         let text = String::from_utf8(bytes).unwrap();

@@ -6,7 +6,7 @@ use url::Url;
 
 use super::{
     Client, RegistryError,
-    api::{JSON, body},
+    api::{JSON, to_json},
     json,
 };
 use crate::registry::{
@@ -25,9 +25,9 @@ const AUDITORS: &str = "api/v1/auditors/keys";
 impl Client {
     /// Who belongs to a namespace.
     pub async fn members(&self, namespace: &str) -> Result<Vec<Member>, RegistryError> {
-        let url = self.of_namespace(namespace, "members")?;
+        let url = self.namespace_url(namespace, "members")?;
         let found: Option<Members> = self.get(url).await?;
-        Ok(found.ok_or_else(|| unknown(self, namespace))?.items)
+        Ok(found.ok_or_else(|| unknown_namespace(self, namespace))?.items)
     }
 
     /// Makes somebody a member, or gives them another role.
@@ -36,21 +36,21 @@ impl Client {
         namespace: &str,
         member: &NewMember,
     ) -> Result<(), RegistryError> {
-        let url = self.of_namespace(namespace, "members")?;
-        self.ask(RegistryRequest::post(url, JSON, body(member)?)).await.map(drop)
+        let url = self.namespace_url(namespace, "members")?;
+        self.ask(RegistryRequest::post(url, JSON, to_json(member)?)).await.map(drop)
     }
 
     /// Somebody is a member no more.
     pub async fn remove_member(&self, namespace: &str, email: &str) -> Result<(), RegistryError> {
-        let url = below(self.of_namespace(namespace, "members")?, email);
+        let url = append_path(self.namespace_url(namespace, "members")?, email);
         self.ask(RegistryRequest::delete(url)).await.map(drop)
     }
 
     /// The keys that sign for a namespace.
     pub async fn keys(&self, namespace: &str) -> Result<Vec<KeyInfo>, RegistryError> {
-        let url = self.of_namespace(namespace, "keys")?;
+        let url = self.namespace_url(namespace, "keys")?;
         let found: Option<Keys> = self.get(url).await?;
-        Ok(found.ok_or_else(|| unknown(self, namespace))?.items)
+        Ok(found.ok_or_else(|| unknown_namespace(self, namespace))?.items)
     }
 
     /// The keys that sign for a skill that stands alone.
@@ -62,24 +62,24 @@ impl Client {
 
     /// Lets a key sign for a namespace.
     pub async fn add_key(&self, namespace: &str, key: &NewKey) -> Result<(), RegistryError> {
-        let url = self.of_namespace(namespace, "keys")?;
-        self.ask(RegistryRequest::post(url, JSON, body(key)?)).await.map(drop)
+        let url = self.namespace_url(namespace, "keys")?;
+        self.ask(RegistryRequest::post(url, JSON, to_json(key)?)).await.map(drop)
     }
 
     /// A key signs no more, and what it signed loses that signature.
     pub async fn revoke_key(&self, namespace: &str, key: &RevokedKey) -> Result<(), RegistryError> {
-        self.revoke(self.of_namespace(namespace, "keys")?, key).await
+        self.revoke(self.namespace_url(namespace, "keys")?, key).await
     }
 
     /// The keys of the auditors, who countersign whatever they looked at.
     pub async fn auditor_keys(&self) -> Result<Vec<KeyInfo>, RegistryError> {
-        let found: Keys = self.must_get(self.url(AUDITORS)?).await?;
+        let found: Keys = self.get_required(self.url(AUDITORS)?).await?;
         Ok(found.items)
     }
 
     /// Lets an auditor's key countersign. For administrators.
     pub async fn add_auditor_key(&self, key: &NewKey) -> Result<(), RegistryError> {
-        self.ask(RegistryRequest::post(self.url(AUDITORS)?, JSON, body(key)?)).await.map(drop)
+        self.ask(RegistryRequest::post(self.url(AUDITORS)?, JSON, to_json(key)?)).await.map(drop)
     }
 
     /// An auditor's key countersigns no more. For administrators.
@@ -88,7 +88,7 @@ impl Client {
     }
 
     async fn revoke(&self, keys: Url, key: &RevokedKey) -> Result<(), RegistryError> {
-        let mut url = below(keys, &key.key_id);
+        let mut url = append_path(keys, &key.key_id);
         if let Some(reason) = &key.reason {
             url.query_pairs_mut().append_pair("reason", reason);
         }
@@ -108,7 +108,7 @@ impl Client {
         let given = pairs.into_iter().filter_map(|(key, value)| Some((key, value?)));
         let acts = acts.into_iter().map(|act| ("act", act));
         url.query_pairs_mut().extend_pairs(given.chain(acts));
-        self.must_get(url).await
+        self.get_required(url).await
     }
 
     /// Adds a signature to a version.
@@ -118,8 +118,8 @@ impl Client {
         version: &Version,
         signature: &NewSignature,
     ) -> Result<Judged, RegistryError> {
-        let url = self.of_version(name, version, "signatures")?;
-        self.judge(RegistryRequest::post(url, JSON, body(signature)?)).await
+        let url = self.version_url(name, version, "signatures")?;
+        self.judge(RegistryRequest::post(url, JSON, to_json(signature)?)).await
     }
 
     /// The signatures of a version. A registry of files alone need not have any.
@@ -128,14 +128,14 @@ impl Client {
         name: &Name,
         version: &Version,
     ) -> Result<Signatures, RegistryError> {
-        let url = self.of_version(name, version, "signatures")?;
+        let url = self.version_url(name, version, "signatures")?;
         let found: Option<Signatures> = self.get(url).await?;
         Ok(found.unwrap_or_default())
     }
 
     /// Scans a version once more.
     pub async fn rescan(&self, name: &Name, version: &Version) -> Result<Judged, RegistryError> {
-        let url = self.of_version(name, version, "rescan")?;
+        let url = self.version_url(name, version, "rescan")?;
         self.judge(RegistryRequest::post(url, JSON, b"{}".to_vec())).await
     }
 
@@ -146,8 +146,8 @@ impl Client {
         version: &Version,
         appeal: &Appeal,
     ) -> Result<(), RegistryError> {
-        let url = self.of_version(name, version, "appeal")?;
-        self.ask(RegistryRequest::post(url, JSON, body(appeal)?)).await.map(drop)
+        let url = self.version_url(name, version, "appeal")?;
+        self.ask(RegistryRequest::post(url, JSON, to_json(appeal)?)).await.map(drop)
     }
 
     /// Decides what becomes of a version, whatever a scan found. For administrators.
@@ -157,8 +157,8 @@ impl Client {
         version: &Version,
         judgement: &Judgement,
     ) -> Result<Judged, RegistryError> {
-        let url = self.of_version(name, version, "verdict")?;
-        self.judge(RegistryRequest::put(url, JSON, body(judgement)?)).await
+        let url = self.version_url(name, version, "verdict")?;
+        self.judge(RegistryRequest::put(url, JSON, to_json(judgement)?)).await
     }
 
     /// Takes a version away for good. For administrators.
@@ -168,8 +168,8 @@ impl Client {
         version: &Version,
         take_down: &TakeDown,
     ) -> Result<Judged, RegistryError> {
-        let url = self.of_version(name, version, "withdraw")?;
-        self.judge(RegistryRequest::post(url, JSON, body(take_down)?)).await
+        let url = self.version_url(name, version, "withdraw")?;
+        self.judge(RegistryRequest::post(url, JSON, to_json(take_down)?)).await
     }
 
     /// Lets an archive be published although a scan blocks it. For administrators.
@@ -178,13 +178,13 @@ impl Client {
         sha256: &str,
         clearance: &Clearance,
     ) -> Result<Cleared, RegistryError> {
-        let url = below(self.url("api/v1/clearances")?, sha256);
-        self.judge(RegistryRequest::put(url, JSON, body(clearance)?)).await
+        let url = append_path(self.url("api/v1/clearances")?, sha256);
+        self.judge(RegistryRequest::put(url, JSON, to_json(clearance)?)).await
     }
 
     /// Takes that back, for one skill or for all. What was published stays.
     pub async fn unclear(&self, sha256: &str, skill: Option<&Name>) -> Result<(), RegistryError> {
-        let mut url = below(self.url("api/v1/clearances")?, sha256);
+        let mut url = append_path(self.url("api/v1/clearances")?, sha256);
         if let Some(name) = skill {
             url.query_pairs_mut().append_pair("package", &name.to_string());
         }
@@ -205,12 +205,17 @@ impl Client {
         }
     }
 
-    fn of_version(&self, name: &Name, version: &Version, what: &str) -> Result<Url, RegistryError> {
+    fn version_url(
+        &self,
+        name: &Name,
+        version: &Version,
+        what: &str,
+    ) -> Result<Url, RegistryError> {
         self.url(&format!("api/v1/skills/{name}/{version}/{what}"))
     }
 
     /// A skill that stands alone is written as `_/name`.
-    fn of_namespace(&self, namespace: &str, what: &str) -> Result<Url, RegistryError> {
+    fn namespace_url(&self, namespace: &str, what: &str) -> Result<Url, RegistryError> {
         if let Some(name) = namespace.strip_prefix("_/").filter(|name| is_namespace(name)) {
             return self.url(&format!("api/v1/skills/{name}/{what}"));
         }
@@ -227,13 +232,13 @@ impl Client {
 }
 
 /// An address below another, whatever its name holds.
-fn below(mut url: Url, name: &str) -> Url {
+fn append_path(mut url: Url, name: &str) -> Url {
     if let Ok(mut parts) = url.path_segments_mut() {
         parts.push(name);
     }
     url
 }
 
-fn unknown(client: &Client, namespace: &str) -> RegistryError {
+fn unknown_namespace(client: &Client, namespace: &str) -> RegistryError {
     RegistryError::NoNamespace { namespace: namespace.to_owned(), registry: client.address() }
 }

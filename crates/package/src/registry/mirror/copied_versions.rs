@@ -4,10 +4,13 @@ use std::{collections::BTreeMap, fmt::Write as _, fs, io};
 
 use semver::Version;
 
-use super::{super::wire::IndexLine, Client, MirrorFolder, Name, RegistryError, Release, number};
+use super::{
+    super::wire::IndexLine, Client, MirrorFolder, Name, RegistryError, Release,
+    without_build_metadata,
+};
 
 /// Where it is kept beside the copy.
-const SEEN: &str = ".savoir-seen";
+const RECORD_FOLDER: &str = ".savoir-seen";
 
 /// The bytes of the versions of a skill.
 pub(super) struct CopiedVersions {
@@ -36,7 +39,7 @@ impl CopiedVersions {
             let mut words = line.split(' ');
             let (version, sha256, integrity) = (words.next(), words.next(), words.next());
             let version = version.and_then(|version| version.parse().ok());
-            let version = version.as_ref().map(number);
+            let version = version.as_ref().map(without_build_metadata);
             if let (Some(version), Some(sha256), Some(integrity)) = (version, sha256, integrity) {
                 memory.versions.insert(version, (sha256.to_owned(), integrity.to_owned()));
             }
@@ -47,19 +50,23 @@ impl CopiedVersions {
     /// Remembers a version that was copied.
     pub(super) fn keep(&mut self, line: &IndexLine) {
         let bytes = || (line.sha256.clone(), line.integrity.clone());
-        self.versions.entry(number(&line.version)).or_insert_with(bytes);
+        self.versions.entry(without_build_metadata(&line.version)).or_insert_with(bytes);
     }
 
     /// The digest of the archive of a version that was copied once. It becomes a path.
     pub(super) fn digest(&self, version: &Version) -> Option<String> {
-        let (sha256, _) = self.versions.get(&number(version))?;
+        let (sha256, _) = self.versions.get(&without_build_metadata(version))?;
         let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         (sha256.len() == 64 && sha256.bytes().all(is_hex)).then(|| sha256.clone())
     }
 
     /// What is wrong if a version is not what was copied before.
-    pub(super) fn changed(&self, client: &Client, found: &IndexLine) -> Option<RegistryError> {
-        let (sha256, integrity) = self.versions.get(&number(&found.version))?;
+    pub(super) fn changed_error(
+        &self,
+        client: &Client,
+        found: &IndexLine,
+    ) -> Option<RegistryError> {
+        let (sha256, integrity) = self.versions.get(&without_build_metadata(&found.version))?;
         if (sha256, integrity) == (&found.sha256, &found.integrity) {
             return None;
         }
@@ -82,5 +89,5 @@ impl CopiedVersions {
 
 /// A file of its own for each skill; the names of namespaces and skills end differently.
 fn place(name: &Name) -> String {
-    format!("{SEEN}/{name}.txt")
+    format!("{RECORD_FOLDER}/{name}.txt")
 }

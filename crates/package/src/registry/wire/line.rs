@@ -108,7 +108,7 @@ impl IndexLine {
 /// A version that was taken down: who has it must hear of it, and nobody gets it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryGoneLine))]
-pub struct GoneLine {
+pub struct TakenDownLine {
     /// The whole name of the skill.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub name: Name,
@@ -122,7 +122,7 @@ pub struct GoneLine {
     pub withdrawn_reason: Option<String>,
 }
 
-impl GoneLine {
+impl TakenDownLine {
     /// Reads a line, also if it says more; nothing if it is another one. Only few lines have the word.
     pub fn read(text: &str) -> Option<Self> {
         let read = || serde_json::from_str::<Self>(text).ok();
@@ -139,11 +139,11 @@ fn is_file_name(name: &str) -> bool {
 }
 
 /// One line of an index, as it was read.
-pub(in crate::registry) enum Reading<'a> {
+pub(in crate::registry) enum ParsedLine<'a> {
     /// A version, and its text.
     Version(Box<IndexLine>, &'a str),
     /// A version that was taken down, and its text.
-    Gone(GoneLine, &'a str),
+    Gone(TakenDownLine, &'a str),
     /// A version that cannot be used, and why.
     Unusable(String),
     /// No JSON: what came was cut off, or is something else.
@@ -160,32 +160,34 @@ impl<'a> Lines<'a> {
 }
 
 impl<'a> Iterator for Lines<'a> {
-    type Item = (usize, Reading<'a>);
+    type Item = (usize, ParsedLine<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
         let (at, text) = self.0.find(|(_, text)| !text.trim().is_empty())?;
         // Values without keys could be taken for those of a line.
         if !text.trim_start().starts_with('{') {
-            return Some((at + 1, Reading::Broken("it is not an object".to_owned())));
+            return Some((at + 1, ParsedLine::Broken("it is not an object".to_owned())));
         }
-        if let Some(line) = GoneLine::read(text) {
-            return Some((at + 1, Reading::Gone(line, text)));
+        if let Some(line) = TakenDownLine::read(text) {
+            return Some((at + 1, ParsedLine::Gone(line, text)));
         }
         let reading = match serde_json::from_str::<IndexLine>(text) {
             Ok(line) => match line.check() {
-                Ok(()) => Reading::Version(Box::new(line), text),
-                Err(why) => Reading::Unusable(format!("{} {}: {why}", line.name, line.version)),
+                Ok(()) => ParsedLine::Version(Box::new(line), text),
+                Err(why) => ParsedLine::Unusable(format!("{} {}: {why}", line.name, line.version)),
             },
-            Err(error) if error.classify() == Category::Data => Reading::Unusable(said(&error)),
-            Err(error) => Reading::Broken(said(&error)),
+            Err(error) if error.classify() == Category::Data => {
+                ParsedLine::Unusable(error_text(&error))
+            }
+            Err(error) => ParsedLine::Broken(error_text(&error)),
         };
         Some((at + 1, reading))
     }
 }
 
 /// An error without what a stranger wrote in it, beyond a line.
-fn said(error: &serde_json::Error) -> String {
-    super::super::error::plain(&error.to_string())
+fn error_text(error: &serde_json::Error) -> String {
+    super::super::error::printable(&error.to_string())
 }
 
 #[cfg(test)]
@@ -209,16 +211,16 @@ mod tests {
 
     fn read(text: &str) -> Vec<(usize, String)> {
         let shown = |(at, reading)| match reading {
-            Reading::Version(line, _) => (at, format!("{} {}", line.name, line.version)),
-            Reading::Gone(line, _) => (at, format!("gone: {} {}", line.name, line.version)),
-            Reading::Unusable(why) => (at, format!("unusable: {why}")),
-            Reading::Broken(why) => (at, format!("broken: {why}")),
+            ParsedLine::Version(line, _) => (at, format!("{} {}", line.name, line.version)),
+            ParsedLine::Gone(line, _) => (at, format!("gone: {} {}", line.name, line.version)),
+            ParsedLine::Unusable(why) => (at, format!("unusable: {why}")),
+            ParsedLine::Broken(why) => (at, format!("broken: {why}")),
         };
         Lines::of(text).map(shown).collect()
     }
 
     #[test]
-    fn one_bad_version_does_not_spoil_the_others() {
+    fn invalid_line_is_skipped() {
         let bad = [
             ("sha256", "E3B0".into()),
             ("sha256", "../../x".into()),
@@ -248,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_down_is_told_apart() {
+    fn taken_down_lines_are_recognized() {
         let short = r#"{"name":"acme/pdf","version":"1.1.0","withdrawn":true,"later":1}"#;
         let whole = line(&[("withdrawn", true.into()), ("withdrawn_reason", "it steals".into())]);
         for text in [short, &whole] {
@@ -263,13 +265,13 @@ mod tests {
     }
 
     #[test]
-    fn needs_are_read_when_they_are_asked_for() {
+    fn dependencies_are_parsed_on_demand() {
         let text = line(&[("dependencies", vec!["acme/x@^1", "y"].into())]);
-        let Some((_, Reading::Version(good, _))) = Lines::of(&text).next() else { panic!() };
+        let Some((_, ParsedLine::Version(good, _))) = Lines::of(&text).next() else { panic!() };
         let needs: Vec<String> = good.needs().unwrap().iter().map(ToString::to_string).collect();
         assert_eq!(needs, ["acme/x@^1", "y"]);
         let text = line(&[("dependencies", vec!["y@one||two"].into())]);
-        let Some((_, Reading::Version(bad, _))) = Lines::of(&text).next() else { panic!() };
+        let Some((_, ParsedLine::Version(bad, _))) = Lines::of(&text).next() else { panic!() };
         assert!(bad.needs().unwrap_err().starts_with("it needs `y@one||two`: "));
     }
 
@@ -283,7 +285,7 @@ mod tests {
             let (start, end) = (start % whole.len(), (start % whole.len() + length).min(whole.len()));
             let text = format!("{}{new}{}", &whole[..start], &whole[end..]);
             for (_, reading) in Lines::of(&text) {
-                if let Reading::Version(line, _) = reading {
+                if let ParsedLine::Version(line, _) = reading {
                     prop_assert!(is_file_name(&line.filename) && line.sha256.len() == 64);
                 }
             }

@@ -344,7 +344,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_as_the_accounts_write_them() {
+    fn token_json_is_parsed() {
         let made: MadeToken = serde_json::from_str(
             r#"{"id":"t1","name":"savoir on desk","scopes":["registry:read"],"token":"sv_x",
                "created_at":"2026-01-01T00:00:00Z","expires_at":null,"later":1}"#,
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_have_bounds_and_two_names() {
+    fn long_lists_are_rejected_and_aliases_read() {
         let members = |key: &str, count: usize| {
             let items = vec![r#"{"user_id":1,"role":"captain"}"#; count].join(",");
             serde_json::from_str::<Members>(&format!(r#"{{"{key}":[{items}]}}"#))

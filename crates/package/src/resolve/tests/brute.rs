@@ -132,7 +132,7 @@ proptest! {
     })]
 
     #[test]
-    fn agrees_with_trying_everything(index in index(), roots in needs()) {
+    fn agrees_with_brute_force(index in index(), roots in needs()) {
         let root = |skill| Root::required(skill, RootRequest::Manifest);
         let roots = roots.into_iter().map(root).collect();
         let request = Request { roots, ..Request::default() };

@@ -36,7 +36,7 @@ impl GitUrl {
                 return wrong("it has no host");
             }
             "ssh" if url.password().is_some() => {
-                let why = "a password does not belong into an address; use a key";
+                let why = "it contains a password; use a key";
                 return Err(SourceError::text(&http::shown(&url), why));
             }
             "ssh" | "file" => {}
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_of_the_user_may_lead_elsewhere() {
+    fn rewritten_url_needs_its_protocol() {
         let url = GitUrl::parse("https://host.example/o/r").unwrap();
         for (rewritten, protocols) in [
             ("https://host.example/o/r", "https:ssh"),

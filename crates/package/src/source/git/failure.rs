@@ -8,7 +8,7 @@ const MAX_MESSAGE: usize = 300;
 
 pub(super) fn explain(url: &GitUrl, complaint: &str) -> SourceError {
     let says = |texts: &[&str]| texts.iter().any(|text| complaint.contains(text));
-    let message = brief(complaint);
+    let message = short_message(complaint);
     if says(&["Host key verification failed"]) {
         SourceError::HostKey(url.clone())
     } else if says(&[
@@ -60,7 +60,7 @@ pub(super) fn is_missing_object(message: &str) -> bool {
 }
 
 /// The line that matters, without what could steer a terminal.
-fn brief(complaint: &str) -> String {
+fn short_message(complaint: &str) -> String {
     let lines = || complaint.lines().map(str::trim).filter(|line| !line.is_empty());
     let fatal = lines().find_map(|line| {
         ["fatal: ", "error: ", "ERROR: ", "ssh: "].iter().find_map(|start| line.strip_prefix(start))
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn complaints_become_errors() {
+    fn git_messages_become_errors() {
         let url = GitUrl::parse("https://host.example/o/r").unwrap();
         for (complaint, code) in [
             ("fatal: unable to access 'x': Could not resolve host: host.example", "unreachable"),
@@ -93,7 +93,7 @@ mod tests {
         ] {
             assert_eq!(explain(&url, complaint).code(), code, "{complaint}");
         }
-        assert_eq!(brief("warning: a\nfatal: b\u{1b}[31m"), "b [31m");
+        assert_eq!(short_message("warning: a\nfatal: b\u{1b}[31m"), "b [31m");
         assert!(is_missing_object("remote error: upload-pack: not our ref 11"));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{
     Commit, Repository,
     heads::{name, objects},
-    repository::FETCH,
+    repository::FETCH_ARGUMENTS,
 };
 use crate::{
     limits::MAX_PAST_COMMITS,
@@ -21,7 +21,7 @@ pub(in crate::source) async fn past(
     let repository = Repository::open(settings, &place.url).await?;
     let (depth, most) = (format!("--depth={MAX_PAST_COMMITS}"), format!("-{MAX_PAST_COMMITS}"));
     let commit = place.commit.as_str();
-    let mut arguments = FETCH.to_vec();
+    let mut arguments = FETCH_ARGUMENTS.to_vec();
     arguments.extend([depth.as_str(), "origin", commit]);
     repository.ask(&arguments, &[], "the history").await?;
     let answer = repository.call(&["rev-list", &most, commit], &[]).await?;

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_below_a_folder_is_found_without_looking_at_the_rest() {
+    fn entries_below_folder_are_found() {
         let entries = entries(&["a/b/c", "a.b", "a/b.md", "ab/c", "a-b/c", "a/b-c/d"]);
         let below = |folder: &str| -> Vec<_> { entries.below(folder).map(|e| e.path).collect() };
         assert_eq!(below("a"), ["a/b-c/d", "a/b.md", "a/b/c"]);

@@ -22,7 +22,7 @@ use super::{GitUrl, failure};
 use crate::source::{Settings, SourceError};
 
 /// Settings that stand above those of everyone else.
-const SETTINGS: [&str; 17] = [
+const GIT_SETTINGS: [&str; 17] = [
     "advice.detachedHead=false",
     "core.attributesFile=/dev/null",
     "core.fsmonitor=false",
@@ -97,22 +97,22 @@ impl GitCommand<'_> {
         arguments: &[&str],
         input: &[u8],
     ) -> Result<Vec<u8>, SourceError> {
-        let mut child = self.command(arguments).spawn().map_err(|error| self.no_start(error))?;
+        let mut child = self.command(arguments).spawn().map_err(|error| self.start_error(error))?;
         let group = ProcessGroup::of(&child);
         let waited = self.settings.git_patience;
         let done = tokio::select! {
-            done = timeout(waited, talk(&mut child, input, self.limit)) => {
+            done = timeout(waited, communicate(&mut child, input, self.limit)) => {
                 done.map_err(|_| SourceError::TimedOut { place: self.url.to_string(), waited })?
             }
-            () = self.grown() => {
+            () = self.wait_until_too_large() => {
                 return Err(self.too_large(self.room));
             }
         };
-        let answer = done.map_err(|error| self.broken(&error))?;
+        let answer = done.map_err(|error| self.io_error(&error))?;
         if answer.too_long {
             return Err(self.too_large(self.limit as u64));
         }
-        group.ended();
+        group.disarm();
         match answer {
             GitOutput { success: true, output, .. } => Ok(output),
             GitOutput { complaint, .. } => Err(failure::explain(self.url, &complaint)),
@@ -122,7 +122,7 @@ impl GitCommand<'_> {
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.settings.git);
         for (name, _) in std::env::vars_os() {
-            if is_steering(&name) {
+            if is_dropped_variable(&name) {
                 command.env_remove(&name);
             }
         }
@@ -142,7 +142,7 @@ impl GitCommand<'_> {
         }
         command.env("SSH_ASKPASS_REQUIRE", "force");
         command.arg("--git-dir").arg(self.folder).arg("--no-pager");
-        for setting in SETTINGS {
+        for setting in GIT_SETTINGS {
             command.args(["-c", setting]);
         }
         if !self.settings.git_redirects {
@@ -156,7 +156,7 @@ impl GitCommand<'_> {
     }
 
     /// Ends when the repository has grown too large, which only a server can make it.
-    async fn grown(&self) {
+    async fn wait_until_too_large(&self) {
         if self.protocols.is_empty() {
             return std::future::pending().await;
         }
@@ -169,7 +169,7 @@ impl GitCommand<'_> {
         SourceError::TooLarge { place: self.url.to_string(), limit }
     }
 
-    fn no_start(&self, error: io::Error) -> SourceError {
+    fn start_error(&self, error: io::Error) -> SourceError {
         let path = &self.settings.git;
         match error.kind() {
             io::ErrorKind::NotFound => SourceError::NoGit(path.display().to_string()),
@@ -177,7 +177,7 @@ impl GitCommand<'_> {
         }
     }
 
-    fn broken(&self, error: &io::Error) -> SourceError {
+    fn io_error(&self, error: &io::Error) -> SourceError {
         SourceError::Git { url: self.url.clone(), message: error.to_string() }
     }
 }
@@ -193,7 +193,7 @@ pub(in crate::source) fn tracked_files(root: &Path) -> io::Result<HashSet<PathBu
     }
     std::fs::write(empty.path().join("HEAD"), "ref: refs/heads/main\n")?;
     let mut command = std::process::Command::new("git");
-    for (name, _) in std::env::vars_os().filter(|(name, _)| is_steering(name)) {
+    for (name, _) in std::env::vars_os().filter(|(name, _)| is_dropped_variable(name)) {
         command.env_remove(&name);
     }
     command
@@ -202,7 +202,7 @@ pub(in crate::source) fn tracked_files(root: &Path) -> io::Result<HashSet<PathBu
         .env("GIT_INDEX_FILE", git_folder(root)?.join("index"))
         .env("GIT_NO_LAZY_FETCH", "1")
         .env("GIT_OPTIONAL_LOCKS", "0");
-    for setting in SETTINGS {
+    for setting in GIT_SETTINGS {
         command.args(["-c", setting]);
     }
     command.args(["ls-files", "-z"]).current_dir(root).stdin(Stdio::null());
@@ -226,7 +226,7 @@ fn git_folder(root: &Path) -> io::Result<PathBuf> {
     Ok(root.join(named))
 }
 
-fn is_steering(name: &OsStr) -> bool {
+fn is_dropped_variable(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     let is_kept = KEPT_VARIABLES.contains(&name.as_ref())
         || KEPT_VARIABLE_PREFIXES.iter().any(|start| name.starts_with(start));
@@ -241,7 +241,7 @@ struct GitOutput {
     too_long: bool,
 }
 
-async fn talk(child: &mut Child, input: &[u8], limit: usize) -> io::Result<GitOutput> {
+async fn communicate(child: &mut Child, input: &[u8], limit: usize) -> io::Result<GitOutput> {
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let write = async {
         if let Some(mut stdin) = stdin {
@@ -250,7 +250,7 @@ async fn talk(child: &mut Child, input: &[u8], limit: usize) -> io::Result<GitOu
         }
     };
     let ((), output, complaint) =
-        tokio::join!(write, up_to(stdout, limit + 1), up_to(stderr, MAX_COMPLAINT));
+        tokio::join!(write, read_limited(stdout, limit + 1), read_limited(stderr, MAX_COMPLAINT));
     let mut output = output?;
     let too_long = output.len() > limit;
     output.truncate(limit);
@@ -260,7 +260,7 @@ async fn talk(child: &mut Child, input: &[u8], limit: usize) -> io::Result<GitOu
     Ok(GitOutput { success, output, complaint, too_long })
 }
 
-async fn up_to(from: Option<impl AsyncRead + Unpin>, limit: usize) -> io::Result<Vec<u8>> {
+async fn read_limited(from: Option<impl AsyncRead + Unpin>, limit: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if let Some(from) = from {
         from.take(limit as u64).read_to_end(&mut bytes).await?;
@@ -277,7 +277,7 @@ impl ProcessGroup {
     }
 
     /// Git has ended, and its helpers with it.
-    fn ended(mut self) {
+    fn disarm(mut self) {
         self.0 = None;
     }
 }
@@ -327,10 +327,10 @@ mod tests {
     #[test]
     fn the_environment_does_not_steer_git() {
         for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_EXEC_PATH", "GIT_PROXY_COMMAND"] {
-            assert!(is_steering(OsStr::new(name)), "{name}");
+            assert!(is_dropped_variable(OsStr::new(name)), "{name}");
         }
         for name in ["GIT_SSH_COMMAND", "GIT_CONFIG_KEY_0", "HOME", "https_proxy"] {
-            assert!(!is_steering(OsStr::new(name)), "{name}");
+            assert!(!is_dropped_variable(OsStr::new(name)), "{name}");
         }
     }
 }

@@ -16,7 +16,7 @@ pub(super) struct References {
 }
 
 /// A commit, what led to it, and the path that was left of the address.
-type Resolved = (Commit, Option<Reference>, Option<String>);
+type ResolvedReference = (Commit, Option<Reference>, Option<String>);
 
 impl References {
     pub(super) async fn ask(repository: &Repository<'_>) -> Result<Self, SourceError> {
@@ -57,7 +57,7 @@ impl References {
     }
 
     /// The commit that a source means. Names with slashes are told from paths by trying.
-    pub(super) fn resolve(&self, source: &GitSource) -> Result<Resolved, SourceError> {
+    pub(super) fn resolve(&self, source: &GitSource) -> Result<ResolvedReference, SourceError> {
         let Some(name) = source.reference.as_deref() else {
             let commit = self.head.clone().or_else(|| self.branches.values().next().cloned());
             let commit = commit.ok_or_else(|| SourceError::Empty(source.url.clone()))?;
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn names_lead_to_commits() {
+    fn references_resolve_to_commits() {
         assert_eq!(resolved(None, Some("a")).unwrap(), "1 None a");
         assert_eq!(resolved(Some("v1"), None).unwrap(), "4 Some(Tag(\"v1\")) ");
         assert_eq!(resolved(Some("refs/tags/v1"), None).unwrap(), "4 Some(Tag(\"v1\")) ");

@@ -24,7 +24,7 @@ use crate::{
 const LOCK_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// The arguments of every fetch, which turn off everything that is not needed.
-pub(super) const FETCH: [&str; 8] = [
+pub(super) const FETCH_ARGUMENTS: [&str; 8] = [
     "fetch",
     "--quiet",
     "--filter=blob:none",
@@ -116,7 +116,7 @@ impl<'a> Repository<'a> {
         input: &[u8],
         limit: usize,
     ) -> Result<Vec<u8>, SourceError> {
-        self.started(arguments, input, limit, "", 0).await
+        self.run_git(arguments, input, limit, "", 0).await
     }
 
     /// Calls git with access to the server. `what` names the wanted data in errors.
@@ -147,7 +147,7 @@ impl<'a> Repository<'a> {
             self.rewritten.get_or_init(|| answer)
         };
         let protocols = self.url.protocols(rewritten);
-        let answer = self.started(arguments, input, MAX_GIT_LIST_BYTES, &protocols, room).await;
+        let answer = self.run_git(arguments, input, MAX_GIT_LIST_BYTES, &protocols, room).await;
         // git may have finished before its size was checked.
         let answer = answer.and_then(|answer| {
             if size(&self.folder) <= room {
@@ -161,7 +161,7 @@ impl<'a> Repository<'a> {
         answer
     }
 
-    async fn started(
+    async fn run_git(
         &self,
         arguments: &[&str],
         input: &[u8],
@@ -210,7 +210,7 @@ impl<'a> Repository<'a> {
         if self.has(commit).await? {
             return Ok(());
         }
-        let mut arguments = FETCH.to_vec();
+        let mut arguments = FETCH_ARGUMENTS.to_vec();
         arguments.extend(["--depth=1", "origin", commit.as_str()]);
         match self.ask(&arguments, &[], &format!("the commit {commit}")).await {
             Err(SourceError::Git { message, .. }) if is_missing_object(&message) => {
@@ -233,7 +233,7 @@ impl<'a> Repository<'a> {
     }
 
     async fn fetch_files_within(&self, room: u64, digests: &[&str]) -> Result<(), SourceError> {
-        let mut arguments = FETCH.to_vec();
+        let mut arguments = FETCH_ARGUMENTS.to_vec();
         arguments.extend(["--stdin", "origin"]);
         let input = digests.join("\n") + "\n";
         self.ask_within(room, &arguments, input.as_bytes(), "a file").await.map(drop)

@@ -28,17 +28,17 @@ use crate::{
         plugin,
         summary::{DeclaredSummary, Summary, stem},
     },
-    tree::is_left_behind,
+    tree::is_ignored_name,
 };
 
 /// The start of a Git LFS pointer file.
-const LFS: &[u8] = b"version https://git-lfs.github.com/spec/";
+const LFS_HEADER: &[u8] = b"version https://git-lfs.github.com/spec/";
 
 /// Accepted names of SKILL.md, the usual one first.
 const SKILL_FILES: [&str; 4] = ["SKILL.md", "skill.md", "Skill.md", "SKILL.MD"];
 
 /// The size of the groups in which skills are fetched if fetching all at once fails.
-const FEW_SKILLS: usize = 32;
+const FETCH_GROUP_SIZE: usize = 32;
 
 /// All paths of a commit.
 pub(super) struct Listing<'a> {
@@ -63,7 +63,7 @@ impl<'a> Listing<'a> {
     /// Returns the skill folders below a path, or the path itself if it is a Markdown file.
     pub(super) fn skills(&self, path: &str) -> Result<DiscoveredSkills, SourceError> {
         let real = self.links.resolve(path).ok_or_else(|| self.nothing_at(path))?;
-        if self.prose(&real).is_some() {
+        if self.text_skill(&real).is_some() {
             return Ok(DiscoveredSkills { skills: vec![real], broken: Vec::new() });
         }
         let found = discover(&mut Paths(self), &real)?;
@@ -74,7 +74,7 @@ impl<'a> Listing<'a> {
     }
 
     /// Returns the Markdown file at a path.
-    fn prose(&self, path: &str) -> Option<TreeEntry<'_>> {
+    fn text_skill(&self, path: &str) -> Option<TreeEntry<'_>> {
         let at_path = || self.entries.get(path).filter(TreeEntry::is_file);
         is_markdown(path).then(at_path).flatten()
     }
@@ -92,7 +92,7 @@ impl<'a> Listing<'a> {
     pub(super) async fn summaries(&self, skills: &[String]) -> Result<Vec<Summary>, SourceError> {
         let manifests: Vec<_> = skills.iter().map(|skill| self.manifest(skill)).collect();
         let digests = objects::distinct(manifests.iter().flatten().map(|entry| entry.digest));
-        let stated = self.stated(&digests).await?;
+        let stated = self.declared_summaries(&digests).await?;
         let summary = |(skill, manifest): (&String, Option<TreeEntry<'_>>)| {
             let stated = manifest.and_then(|entry| stated.get(entry.digest));
             stated.cloned().unwrap_or_default().at(&self.name(skill))
@@ -102,7 +102,7 @@ impl<'a> Listing<'a> {
 
     /// Parses SKILL.md files. They are read in batches, so that at most a few batches are in
     /// memory, and one batch is parsed while git reads the next one.
-    async fn stated(
+    async fn declared_summaries(
         &self,
         digests: &[&str],
     ) -> Result<HashMap<String, DeclaredSummary>, SourceError> {
@@ -110,9 +110,9 @@ impl<'a> Listing<'a> {
         sizes.retain(|_, size| *size <= MAX_MANIFEST_BYTES as u64);
         let mut stated = HashMap::with_capacity(sizes.len());
         let mut understood: Option<JoinHandle<Vec<(String, DeclaredSummary)>>> = None;
-        for part in parts(digests, &sizes) {
+        for part in read_batches(digests, &sizes) {
             let blobs = Blobs::read(self.repository, &part.digests, part.bytes).await?;
-            let next = tokio::task::spawn_blocking(move || understand(&blobs));
+            let next = tokio::task::spawn_blocking(move || parse_summaries(&blobs));
             if let Some(before) = understood.replace(next) {
                 stated.extend(before.await.unwrap_or_default());
             }
@@ -126,7 +126,7 @@ impl<'a> Listing<'a> {
     /// Returns the items of plugins below a path besides skills.
     pub(super) async fn extras(&self, path: &str) -> Result<Vec<PluginExtra>, SourceError> {
         let paths = || self.entries.below(path).filter(TreeEntry::is_file).map(|entry| entry.path);
-        let wanted = plugin::wanted(paths());
+        let wanted = plugin::files_to_read(paths());
         let digests: HashMap<&str, &str> = wanted
             .into_iter()
             .filter_map(|path| Some((path, self.entries.get(path)?.digest)))
@@ -145,7 +145,7 @@ impl<'a> Listing<'a> {
         let url = self.repository.url.as_str();
         match skill {
             "" => stem(last_part(url.rsplit(':').next().unwrap_or(url))).to_owned(),
-            skill if self.prose(skill).is_some() => stem(last_part(skill)).to_owned(),
+            skill if self.text_skill(skill).is_some() => stem(last_part(skill)).to_owned(),
             skill => last_part(skill).to_owned(),
         }
     }
@@ -157,7 +157,7 @@ impl<'a> Listing<'a> {
 
     fn manifest(&self, skill: &str) -> Option<TreeEntry<'_>> {
         let in_folder = |name: &&str| self.file(&join(skill, name));
-        self.prose(skill).or_else(|| SKILL_FILES.iter().find_map(in_folder))
+        self.text_skill(skill).or_else(|| SKILL_FILES.iter().find_map(in_folder))
     }
 
     /// Returns a digest of a skill with links, which changes when a linked file does; `None` if it
@@ -258,7 +258,7 @@ impl<'a> Listing<'a> {
             let digests = plan.iter().flat_map(digests_of);
             digests.filter(|digest| !sizes.known.contains_key(digest)).collect::<Vec<_>>()
         };
-        for group in [plans.len(), FEW_SKILLS, 1] {
+        for group in [plans.len(), FETCH_GROUP_SIZE, 1] {
             let mut is_done = true;
             for (number, some) in plans.chunks(group.max(1)).enumerate() {
                 let wanted = some.iter().flat_map(|plan| missing(plan, &sizes));
@@ -274,7 +274,7 @@ impl<'a> Listing<'a> {
                     Ok(()) => {
                         sizes.known.extend(objects::sizes(self.repository, &wanted).await?);
                     }
-                    Err(error) if !is_of_one(&error) => return Err(error),
+                    Err(error) if !is_about_one_skill(&error) => return Err(error),
                     Err(error) if group == 1 => sizes.failed[number] = Some(error),
                     Err(_) => is_done = false,
                 }
@@ -319,7 +319,7 @@ impl<'a> Listing<'a> {
         }
         let real = self.links.resolve(skill);
         let real = real.ok_or_else(|| TreeError::Link(skill.to_owned()))?;
-        if let Some(entry) = self.prose(&real) {
+        if let Some(entry) = self.text_skill(&real) {
             return Ok(vec![("SKILL.md".to_owned(), entry)]);
         }
         let is_root = real.is_empty();
@@ -405,7 +405,7 @@ impl<'l> GatheredFiles<'l, '_> {
         let listing = self.listing;
         for entry in listing.entries.below(folder) {
             let Some(inside) = below(entry.path, folder) else { continue };
-            if inside.split('/').any(is_left_behind) {
+            if inside.split('/').any(is_ignored_name) {
                 continue;
             }
             let path = format!("{prefix}{inside}");
@@ -475,7 +475,7 @@ struct FileSizes<'p> {
 }
 
 /// Whether an error may concern only one of several skills.
-fn is_of_one(error: &SourceError) -> bool {
+fn is_about_one_skill(error: &SourceError) -> bool {
     match error {
         SourceError::TooLarge { .. } | SourceError::Offline(_) => true,
         SourceError::Git { message, .. } => is_missing_object(message),
@@ -496,7 +496,7 @@ fn build(files: &Files<'_>, blobs: &Blobs, url: &GitUrl) -> Result<Tree, SourceE
     let mut tree = Tree::default();
     for (path, entry) in files {
         let bytes = blobs.get(entry.digest).ok_or_else(|| missing(url, entry.path))?;
-        if bytes.starts_with(LFS) {
+        if bytes.starts_with(LFS_HEADER) {
             return Err(SourceError::Lfs(path.clone()));
         }
         let executable = entry.kind == ObjectKind::Program;
@@ -513,7 +513,7 @@ struct ReadBatch<'d> {
 }
 
 /// Files in parts of a bounded size. Those whose size is not known are left out.
-fn parts<'d>(digests: &[&'d str], sizes: &HashMap<&str, u64>) -> Vec<ReadBatch<'d>> {
+fn read_batches<'d>(digests: &[&'d str], sizes: &HashMap<&str, u64>) -> Vec<ReadBatch<'d>> {
     let mut parts = vec![ReadBatch::default()];
     for digest in digests {
         let Some(size) = sizes.get(digest) else { continue };
@@ -529,7 +529,7 @@ fn parts<'d>(digests: &[&'d str], sizes: &HashMap<&str, u64>) -> Vec<ReadBatch<'
 }
 
 /// What files say about themselves, on all processors.
-fn understand(blobs: &Blobs) -> Vec<(String, DeclaredSummary)> {
+fn parse_summaries(blobs: &Blobs) -> Vec<(String, DeclaredSummary)> {
     let files: Vec<(&str, &[u8])> = blobs.iter().collect();
     parallel::map(files, |(digest, bytes)| (digest.to_owned(), DeclaredSummary::read(bytes)))
 }

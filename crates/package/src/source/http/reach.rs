@@ -54,14 +54,14 @@ impl Reach {
 pub(crate) fn check(url: &Url) -> Result<(), SourceError> {
     let refused = |why| Err(SourceError::Address { address: shown(url), why });
     if !url.username().is_empty() || url.password().is_some() {
-        return refused("a name or a password does not belong into an address");
+        return refused("it contains a user name or a password");
     }
     match url.scheme() {
         "https" if url.has_host() => Ok(()),
         // Other names below `localhost` could resolve to another machine.
         "http" if is_loopback(url) && url.domain().is_none_or(|name| name == "localhost") => Ok(()),
         "http" => refused("what comes without encryption can be changed on the way; use https"),
-        _ => refused("only https is spoken"),
+        _ => refused("only https is supported"),
     }
 }
 
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_be_asked() {
+    fn allowed_and_rejected_urls() {
         for good in
             ["https://x.example/a", "http://127.0.0.1:1/a", "http://localhost/", "http://[::1]/"]
         {
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn names_are_judged_by_where_they_lead() {
+    async fn host_names_are_checked_by_resolved_address() {
         let error = PublicOnly.resolve("localhost".parse().unwrap()).await.err().unwrap();
         assert!(error.to_string().contains("it is private"));
     }

@@ -47,7 +47,7 @@ fn restated(bundle: &Value, edit: impl FnOnce(&mut Value)) -> Value {
 }
 
 #[test]
-fn what_model_signing_signs_is_believed() {
+fn model_signing_bundle_is_valid() {
     for (name, key) in [("key.oms.sig", "key.pub.pem"), ("chain.oms.sig", "root.pem")] {
         let (tree, store) = (bundled(name), store(&data(key), Role::Publisher));
         let attestation = judged(&tree, &store).unwrap();
@@ -110,7 +110,7 @@ fn a_chain_must_lead_to_the_root() {
 }
 
 #[test]
-fn what_is_signed_here_is_believed() {
+fn own_bundle_is_valid() {
     let key = own_key();
     let bundle = sign(&golden(), NAME, VERSION, "acme", &key).unwrap();
     let store = store(&key.public_pem().unwrap(), Role::Publisher);
@@ -132,7 +132,7 @@ fn what_is_signed_here_is_believed() {
 
 #[test]
 #[expect(clippy::print_stderr, reason = "a test that was skipped must be seen")]
-fn model_signing_believes_what_is_signed_here() {
+fn model_signing_accepts_own_bundle() {
     if Command::new("model_signing").arg("--version").output().is_err() {
         eprintln!("SKIPPED: model_signing is not installed");
         return;
@@ -161,7 +161,7 @@ fn model_signing_believes_what_is_signed_here() {
 type Edit = (&'static str, fn(&mut Value), &'static str);
 
 #[test]
-fn a_changed_statement_is_not_believed() {
+fn changed_statement_is_rejected() {
     let key = own_key();
     let bundle = sign(&golden(), NAME, VERSION, "acme", &key).unwrap();
     let store = store(&key.public_pem().unwrap(), Role::Publisher);
@@ -228,7 +228,7 @@ fn no_changed_byte_of_a_bundle_raises_the_tier() {
 }
 
 #[test]
-fn keyless_bundles_count_for_nothing() {
+fn keyless_bundles_are_ignored() {
     let mut bundle: Value = serde_json::from_str(&data("chain.oms.sig")).unwrap();
     let chain = &bundle["verificationMaterial"]["x509CertificateChain"]["certificates"];
     let leaf = chain[0].clone();
@@ -240,7 +240,7 @@ fn keyless_bundles_count_for_nothing() {
 }
 
 #[test]
-fn what_is_no_key_for_bundles() {
+fn invalid_bundle_keys_are_rejected() {
     for text in ["", "x", &data("key.pub.pem"), &data("root.pem")] {
         assert!(BundleKey::from_pem(text).is_err());
     }
@@ -271,7 +271,8 @@ fn ignoring(ignored: &str, path: &str) -> (Tree, TrustStore) {
         paths.as_array_mut().unwrap().push(ignored.into());
     });
     let payload = STANDARD.decode(bundle["dsseEnvelope"]["payload"].as_str().unwrap()).unwrap();
-    let signature = key.pair.sign(&SystemRandom::new(), &encoded(&payload)).unwrap();
+    let signature =
+        key.pair.sign(&SystemRandom::new(), &pre_authentication_encoding(&payload)).unwrap();
     bundle["dsseEnvelope"]["signatures"][0]["sig"] = STANDARD.encode(signature.as_ref()).into();
     let tree = with(&golden(), "skill.oms.sig", bundle.to_string());
     (with(&tree, path, "more"), store(&key.public_pem().unwrap(), Role::Publisher))
@@ -313,7 +314,8 @@ fn a_bundle_that_leaves_out_the_skill_itself_attests_nothing() {
         statement["predicate"]["serialization"]["ignore_paths"] = json!(["SKILL.md"]);
     });
     let payload = STANDARD.decode(bundle["dsseEnvelope"]["payload"].as_str().unwrap()).unwrap();
-    let signature = key.pair.sign(&SystemRandom::new(), &encoded(&payload)).unwrap();
+    let signature =
+        key.pair.sign(&SystemRandom::new(), &pre_authentication_encoding(&payload)).unwrap();
     bundle["dsseEnvelope"]["signatures"][0]["sig"] = STANDARD.encode(signature.as_ref()).into();
     let tree = with(&golden(), "skill.oms.sig", bundle.to_string());
     let store = store(&key.public_pem().unwrap(), Role::Amd);

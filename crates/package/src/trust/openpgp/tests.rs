@@ -30,7 +30,7 @@ fn message() -> Vec<u8> {
 }
 
 #[test]
-fn what_gnupg_signs_is_believed() {
+fn gnupg_signature_is_valid() {
     if !has_gpgv() {
         return;
     }
@@ -40,18 +40,18 @@ fn what_gnupg_signs_is_believed() {
             continue;
         }
         let store = store();
-        let checked = check_by(&[program], &signature, &message, &store).unwrap();
-        assert!(matches!(checked, Checked::By(_)), "{program}: {checked:?}");
-        let changed = check_by(&[program], &signature, b"other", &store).unwrap_err();
+        let checked = check_with(&[program], &signature, &message, &store).unwrap();
+        assert!(matches!(checked, CheckedSignature::By(_)), "{program}: {checked:?}");
+        let changed = check_with(&[program], &signature, b"other", &store).unwrap_err();
         assert_eq!(changed.code(), "signature_openpgp", "{program}");
     }
-    let error = check_by(&["no-such-gpgv"], &signature, &message, &store()).unwrap_err();
+    let error = check_with(&["no-such-gpgv"], &signature, &message, &store()).unwrap_err();
     assert_eq!(error.code(), "gpgv_missing");
     assert!(error.to_string().contains("install GnuPG"));
 }
 
 #[test]
-fn it_counts_in_the_record_and_beside_it() {
+fn signature_counts_in_record_and_as_file() {
     if !has_gpgv() {
         return;
     }
@@ -78,7 +78,7 @@ fn it_counts_in_the_record_and_beside_it() {
 }
 
 #[test]
-fn no_changed_byte_is_believed() {
+fn any_changed_byte_is_rejected() {
     if !has_gpgv() {
         return;
     }
@@ -91,7 +91,7 @@ fn no_changed_byte_is_believed() {
         let armoured = format!("-----BEGIN {SIGNATURE}-----\n\n{body}\n-----END {SIGNATURE}-----");
         let checked = check(&armoured, &message, &store);
         assert!(
-            !matches!(checked, Ok(Checked::By(_))) || is_unhashed(&bytes, n),
+            !matches!(checked, Ok(CheckedSignature::By(_))) || is_unhashed(&bytes, n),
             "byte {n}: {checked:?}"
         );
     }
@@ -109,7 +109,7 @@ fn is_unhashed(bytes: &[u8], n: usize) -> bool {
 }
 
 #[test]
-fn what_the_program_says_is_read_strictly() {
+fn gpgv_output_is_parsed_strictly() {
     let store = store();
     let fingerprint = public().key_id().replace("openpgp:", "").to_uppercase();
     let valid = |class: &str| {
@@ -117,7 +117,7 @@ fn what_the_program_says_is_read_strictly() {
             "[GNUPG:] NEWSIG\n[GNUPG:] GOODSIG X golden\n[GNUPG:] VALIDSIG {fingerprint} 2026-11-15 1 0 4 0 22 10 {class} {fingerprint}\n"
         )
     };
-    assert!(matches!(judge(&valid("00"), &store), Ok(Checked::By(_))));
+    assert!(matches!(read_report(&valid("00"), &store), Ok(CheckedSignature::By(_))));
     for report in [
         String::new(),
         valid("01"),
@@ -128,14 +128,14 @@ fn what_the_program_says_is_read_strictly() {
         valid("00").replace("[GNUPG:] ", "gpgv: "),
         "[GNUPG:] ERRSIG X 22 10 00 1 4 -\n".to_owned(),
     ] {
-        assert!(matches!(judge(&report, &store), Err(OpenPgpError::Wrong(_))), "{report}");
+        assert!(matches!(read_report(&report, &store), Err(OpenPgpError::Wrong(_))), "{report}");
     }
-    let unknown = judge("[GNUPG:] ERRSIG X 22 10 00 1 9 -\n", &store);
-    assert!(matches!(unknown, Ok(Checked::Unknown(None))));
+    let unknown = read_report("[GNUPG:] ERRSIG X 22 10 00 1 9 -\n", &store);
+    assert!(matches!(unknown, Ok(CheckedSignature::Unknown(None))));
 }
 
 #[test]
-fn what_is_no_armour() {
+fn invalid_armour_is_rejected() {
     for text in ["", "x", "-----BEGIN PGP SIGNATURE-----\n-----END PGP SIGNATURE-----"] {
         assert_eq!(dearmour(text, SIGNATURE), None);
     }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{
     super::{PublicKey, json},
-    DETACHED, ED25519_NAME, SignatureError,
+    ED25519_NAME, SignatureError, UNSIGNED_NAME,
 };
 use crate::{limits::MAX_SHOWN_BYTES, path::is_hidden};
 
@@ -61,7 +61,7 @@ impl<'a> Record<'a> {
 
     pub(super) fn algorithm(&self) -> Result<&'static str, SignatureError> {
         let found = self.members.get("algorithm").and_then(Value::as_str);
-        let known = [ED25519_NAME, DETACHED].into_iter().find(|known| Some(*known) == found);
+        let known = [ED25519_NAME, UNSIGNED_NAME].into_iter().find(|known| Some(*known) == found);
         known.ok_or_else(|| SignatureError::Algorithm {
             place: self.place.to_owned(),
             found: self.shown("algorithm"),

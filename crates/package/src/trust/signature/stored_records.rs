@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     super::{oms, ssh},
-    ARMOURED, BUNDLE, ED25519_NAME, SignatureError, SignatureKind, WHOLE, file_name,
+    BUNDLE_FILE, ED25519_NAME, OPENPGP_FILE, RECORD_TYPE, SignatureError, SignatureKind, file_name,
     record::Record,
 };
 use crate::{Tree, limits::MAX_SIGNATURE_RECORD_BYTES};
@@ -35,39 +35,40 @@ pub fn records(tree: &Tree) -> Result<Vec<SignatureRecord>, SignatureError> {
         && let Some(file) = tree.get(place)
     {
         let record = Record::parse(&file.bytes, place)?;
-        found.extend(of_record(&record)?);
+        found.extend(records_in(&record)?);
         let further = record.members.get("signatures").and_then(Value::as_array);
         for (n, entry) in further.into_iter().flatten().enumerate() {
-            let Some(whole) = entry["record"].as_object().filter(|_| entry["type"] == WHOLE) else {
+            let Some(whole) = entry["record"].as_object().filter(|_| entry["type"] == RECORD_TYPE)
+            else {
                 continue;
             };
             let place = format!("{place}: signatures[{n}]");
-            found.extend(of_record(&Record { members: whole.clone(), place: &place })?);
+            found.extend(records_in(&Record { members: whole.clone(), place: &place })?);
         }
     }
-    if let Some(file) = tree.get(BUNDLE) {
-        let bundle = Record::parse(&file.bytes, BUNDLE)?;
-        found.push(of_bundle(BUNDLE.to_owned(), &bundle.members.into())?);
+    if let Some(file) = tree.get(BUNDLE_FILE) {
+        let bundle = Record::parse(&file.bytes, BUNDLE_FILE)?;
+        found.push(bundle_record(BUNDLE_FILE.to_owned(), &bundle.members.into())?);
     }
-    if let Some(file) = tree.get(ARMOURED) {
+    if let Some(file) = tree.get(OPENPGP_FILE) {
         let signed = json!({"type": "openpgp", "sig": String::from_utf8_lossy(&file.bytes)});
-        found.push(kept(SignatureKind::OpenPgp, ARMOURED.to_owned(), &signed));
+        found.push(new_record(SignatureKind::OpenPgp, OPENPGP_FILE.to_owned(), &signed));
     }
     Ok(found)
 }
 
 /// The signatures of one record.
-fn of_record(record: &Record<'_>) -> Result<Vec<SignatureRecord>, SignatureError> {
-    let mut found: Vec<SignatureRecord> = own(record)?.into_iter().collect();
+fn records_in(record: &Record<'_>) -> Result<Vec<SignatureRecord>, SignatureError> {
+    let mut found: Vec<SignatureRecord> = own_signature(record)?.into_iter().collect();
     let further = record.members.get("signatures").and_then(Value::as_array);
     for (n, entry) in further.into_iter().flatten().enumerate() {
-        found.extend(further_one(format!("{}: signatures[{n}]", record.place), entry)?);
+        found.extend(further_signature(format!("{}: signatures[{n}]", record.place), entry)?);
     }
     Ok(found)
 }
 
 /// The signature of the record itself, if it has one.
-fn own(record: &Record<'_>) -> Result<Option<SignatureRecord>, SignatureError> {
+fn own_signature(record: &Record<'_>) -> Result<Option<SignatureRecord>, SignatureError> {
     if record.algorithm()? != ED25519_NAME {
         return Ok(None);
     }
@@ -79,12 +80,15 @@ fn own(record: &Record<'_>) -> Result<Option<SignatureRecord>, SignatureError> {
         key_id: record.line("key_id")?.map(str::to_owned),
         public_key: record.optional("public_key")?.map(str::to_owned),
         publisher: record.line("publisher")?.map(str::to_owned),
-        ..kept(SignatureKind::Ed25519, place, &members.into())
+        ..new_record(SignatureKind::Ed25519, place, &members.into())
     }))
 }
 
 /// A signature of another program in a record.
-fn further_one(place: String, entry: &Value) -> Result<Option<SignatureRecord>, SignatureError> {
+fn further_signature(
+    place: String,
+    entry: &Value,
+) -> Result<Option<SignatureRecord>, SignatureError> {
     let key_id = entry["keyid"].as_str().map(str::to_owned);
     match entry["type"].as_str() {
         Some("sshsig") => {
@@ -93,27 +97,27 @@ fn further_one(place: String, entry: &Value) -> Result<Option<SignatureRecord>, 
             Ok(Some(SignatureRecord {
                 key_id: Some(key.key_id()),
                 public_key: Some(key.to_text()),
-                ..kept(SignatureKind::SshSig, place, entry)
+                ..new_record(SignatureKind::SshSig, place, entry)
             }))
         }
         Some("oms") => {
-            let bundle = of_bundle(place, &entry["bundle"])?;
+            let bundle = bundle_record(place, &entry["bundle"])?;
             Ok(Some(SignatureRecord { key_id: bundle.key_id.clone().or(key_id), ..bundle }))
         }
         Some("openpgp") => {
-            Ok(Some(SignatureRecord { key_id, ..kept(SignatureKind::OpenPgp, place, entry) }))
+            Ok(Some(SignatureRecord { key_id, ..new_record(SignatureKind::OpenPgp, place, entry) }))
         }
         _ => Ok(None),
     }
 }
 
-fn of_bundle(place: String, bundle: &Value) -> Result<SignatureRecord, SignatureError> {
+fn bundle_record(place: String, bundle: &Value) -> Result<SignatureRecord, SignatureError> {
     let key_id =
         oms::key_id(bundle).map_err(|error| SignatureError::Oms { place: place.clone(), error })?;
-    Ok(SignatureRecord { key_id, ..kept(SignatureKind::Oms, place, bundle) })
+    Ok(SignatureRecord { key_id, ..new_record(SignatureKind::Oms, place, bundle) })
 }
 
-fn kept(kind: SignatureKind, place: String, signature: &Value) -> SignatureRecord {
+fn new_record(kind: SignatureKind, place: String, signature: &Value) -> SignatureRecord {
     let mut text = signature.to_string();
     if text.len() > MAX_SIGNATURE_RECORD_BYTES {
         let sha256 = sha256_hex(text.as_bytes());

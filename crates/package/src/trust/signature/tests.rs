@@ -32,7 +32,7 @@ fn revoking(key_id: &str) -> TrustStore {
 }
 
 #[test]
-fn who_is_trusted_decides_the_tier() {
+fn trusted_role_decides_tier() {
     let tree = signed();
     for (store, role, tier) in [
         (TrustStore::default(), None, Tier::Experimental),
@@ -51,7 +51,7 @@ fn who_is_trusted_decides_the_tier() {
 }
 
 #[test]
-fn a_key_vouches_only_for_its_own_names() {
+fn key_is_limited_to_its_names() {
     let mut entry = trusted(key(7).public_key(), Role::Amd);
     entry.namespaces = Some(vec!["acme-*".into()]);
     let store: TrustStore = [entry].into_iter().collect();
@@ -61,7 +61,7 @@ fn a_key_vouches_only_for_its_own_names() {
 }
 
 #[test]
-fn what_the_shipped_product_signs_is_the_same() {
+fn record_matches_shipped_product() {
     let theirs = data("shipped-SIGNATURE.json");
     let tree = with(&golden(), "SIGNATURE.json", theirs.as_str());
     let attestation = verify(&tree, NAME, VERSION, &believing(Role::Publisher)).unwrap();
@@ -159,7 +159,7 @@ fn a_signature_of_another_skill_is_none() {
 }
 
 #[test]
-fn no_changed_byte_goes_unseen() {
+fn any_changed_byte_is_detected() {
     let store = believing(Role::Amd);
     let mut tree = signed();
     let record = tree.get("signature.json").unwrap().bytes.clone();
@@ -234,7 +234,7 @@ fn a_record_may_have_no_signature_of_its_own() {
 }
 
 #[test]
-fn what_is_not_known_counts_for_nothing() {
+fn unknown_signatures_are_ignored() {
     let tree = edited(&signed(), |record| {
         record["signatures"] = json!([{"type": "minisign", "keyid": "x", "sig": "y"}]);
         record["note"] = json!({"anything": 1});
@@ -263,7 +263,7 @@ fn every_difference_is_named() {
     assert_eq!(differences(&changed).unwrap(), expected);
     let key = oms::BundleKey::from_pem(&oms::BundleKey::generate().unwrap()).unwrap();
     let bundle = oms::sign(&golden(), NAME, VERSION, "acme", &key).unwrap();
-    let bundled = with(&golden(), BUNDLE, bundle.to_string());
+    let bundled = with(&golden(), BUNDLE_FILE, bundle.to_string());
     assert_eq!(differences(&bundled).unwrap(), []);
     let changed = with(&bundled, "SKILL.md", "x");
     assert_eq!(differences(&changed).unwrap(), [Difference::Changed("SKILL.md".into())]);

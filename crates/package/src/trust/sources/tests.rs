@@ -126,7 +126,7 @@ fn namespaces_of_a_registry() {
 }
 
 #[test]
-fn what_is_not_a_rule() {
+fn invalid_rules_are_rejected() {
     for text in [
         "",
         "anthropics",

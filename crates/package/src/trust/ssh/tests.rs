@@ -68,7 +68,7 @@ impl Made {
 }
 
 #[test]
-fn what_openssh_signs_is_believed() {
+fn openssh_signature_is_valid() {
     if !has_openssh() {
         return;
     }
@@ -92,7 +92,7 @@ fn what_openssh_signs_is_believed() {
 }
 
 #[test]
-fn what_is_signed_here_is_the_same_as_there() {
+fn own_ssh_signature_equals_openssh() {
     if !has_openssh() {
         return;
     }
@@ -115,15 +115,15 @@ fn a_key_with_a_passphrase_is_left_to_openssh() {
 }
 
 #[test]
-fn a_key_of_ours_signs_as_openssh_would() {
+fn savoir_key_makes_openssh_signature() {
     if !has_openssh() {
         return;
     }
     let made = Made::new(&["-t", "ed25519"], "");
     let key = SigningKey::generate().unwrap();
     let mut public = Vec::new();
-    put(&mut public, SSH_ED25519);
-    put(&mut public, &key.public_bytes());
+    push_string(&mut public, SSH_ED25519);
+    push_string(&mut public, &key.public_bytes());
     let line = format!("ssh-ed25519 {} me\n", STANDARD.encode(&public));
     fs::write(made.path("id.pub"), &line).unwrap();
     let signature = sign_with(&key, MESSAGE);
@@ -132,7 +132,7 @@ fn a_key_of_ours_signs_as_openssh_would() {
 }
 
 #[test]
-fn a_changed_signature_is_never_believed() {
+fn changed_signature_is_rejected() {
     let key = SigningKey::from_seed(&[7; 32]).unwrap();
     let signature = sign_with(&key, MESSAGE);
     let blob = dearmour(&signature).unwrap();
@@ -151,13 +151,13 @@ fn a_changed_signature_is_never_believed() {
 }
 
 #[test]
-fn a_token_must_be_touched() {
+fn security_key_requires_touch() {
     let key = SigningKey::from_seed(&[7; 32]).unwrap();
     let application = b"ssh:savoir";
     let mut public = Vec::new();
-    put(&mut public, SSH_TOKEN);
-    put(&mut public, &key.public_bytes());
-    put(&mut public, application);
+    push_string(&mut public, SSH_TOKEN);
+    push_string(&mut public, &key.public_bytes());
+    push_string(&mut public, application);
     let made = |flags: u8| {
         let data = signed_data(b"sha512", &Sha512::digest(MESSAGE));
         let mut told = Sha256::digest(application).to_vec();
@@ -165,14 +165,14 @@ fn a_token_must_be_touched() {
         told.extend(9_u32.to_be_bytes());
         told.extend_from_slice(&Sha256::digest(&data));
         let mut signature = Vec::new();
-        put(&mut signature, SSH_TOKEN);
-        put(&mut signature, &key.sign(&told));
+        push_string(&mut signature, SSH_TOKEN);
+        push_string(&mut signature, &key.sign(&told));
         signature.push(flags);
         signature.extend(9_u32.to_be_bytes());
         let mut blob = MAGIC.to_vec();
         blob.extend(1_u32.to_be_bytes());
         for part in [&public[..], NAMESPACE.as_bytes(), b"", b"sha512", &signature] {
-            put(&mut blob, part);
+            push_string(&mut blob, part);
         }
         armour(&blob)
     };
@@ -182,14 +182,14 @@ fn a_token_must_be_touched() {
 }
 
 #[test]
-fn what_is_no_key_of_openssh() {
+fn invalid_openssh_keys_are_rejected() {
     for line in ["ssh-ed25519", "ssh-ed25519 AAAA", "ssh-rsa AAAAC3NzaC1lZDI1NTE5AAAAIA== x", ""] {
         assert_eq!(public_key_line(line), None, "{line}");
     }
     let mut short = Vec::new();
-    put(&mut short, SSH_RSA);
-    put(&mut short, &[1, 0, 1]);
-    put(&mut short, &[0x7f; 128]);
+    push_string(&mut short, SSH_RSA);
+    push_string(&mut short, &[1, 0, 1]);
+    push_string(&mut short, &[0x7f; 128]);
     assert!(key_id(&short).is_err(), "1024 bits are too few");
 }
 

@@ -37,7 +37,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn what_is_packed_is_unpacked(tree in any_tree()) {
+    fn packed_tree_unpacks_unchanged(tree in any_tree()) {
         let bytes = archive::pack("demo", &tree).unwrap();
         prop_assert_eq!(&archive::pack("demo", &tree).unwrap(), &bytes);
         let whole = archive::unpack(&bytes).unwrap();
@@ -53,14 +53,14 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..2_000), magic in 0..4_usize) {
+    fn arbitrary_bytes_are_rejected(bytes in prop::collection::vec(any::<u8>(), 0..2_000), magic in 0..4_usize) {
         let magic = [&b""[..], b"PK\x03\x04", b"PK\x05\x06", b"\x1f\x8b\x08\0\0\0\0\0\0\0"][magic];
         prop_assert!(archive::unpack(&[magic, &bytes].concat()).is_err());
     }
 }
 
 #[test]
-fn other_programs_read_a_package() {
+fn unzip_reads_packed_archive() {
     let tree = skill();
     let bytes = archive::pack("demo", &tree).unwrap();
     let mut zip = ::zip::ZipArchive::new(std::io::Cursor::new(bytes)).unwrap();
@@ -88,7 +88,7 @@ fn a_package_is_always_the_same() {
 }
 
 #[test]
-fn what_cannot_be_packed() {
+fn invalid_trees_are_not_packed() {
     let code = |name: &str, tree: &Tree| archive::pack(name, tree).map_err(|error| error.code());
     let tree = skill();
     assert_eq!(code("a/b", &tree), Err("path_characters"));
@@ -113,7 +113,7 @@ fn what_cannot_be_packed() {
 }
 
 #[test]
-fn what_shrinks_a_lot_can_be_packed() {
+fn highly_compressible_tree_can_be_packed() {
     let mut tree = Tree::default();
     let zeros = File { bytes: vec![0; MAX_FILE_BYTES as usize], executable: false };
     tree.add("SKILL.md".into(), file("")).unwrap();

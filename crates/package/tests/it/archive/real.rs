@@ -103,7 +103,7 @@ fn check(folder: &Path) -> usize {
 }
 
 #[test]
-fn archives_of_python() {
+fn archives_made_by_python_are_read() {
     let place = tempfile::tempdir().unwrap();
     skill().write(&place.path().join("demo")).unwrap();
     let made = Command::new("python3").arg("-c").arg(PYTHON).current_dir(place.path()).output();
@@ -116,7 +116,7 @@ fn archives_of_python() {
 }
 
 #[test]
-fn archives_of_programs() {
+fn archives_made_by_other_programs_are_read() {
     let place = tempfile::tempdir().unwrap();
     skill().write(&place.path().join("demo")).unwrap();
     let made =

@@ -1,4 +1,4 @@
-//! Zips that are made or spoilt by hand.
+//! Zips that are made or damaged by hand.
 
 use std::io::{Cursor, Write as _};
 
@@ -27,7 +27,7 @@ fn place(bytes: &[u8], signature: &[u8]) -> usize {
 }
 
 /// A zip in which some bytes of records are others, at an offset from their signature.
-fn spoilt(changes: &[(&[u8], usize, &[u8])]) -> Vec<u8> {
+fn damaged(changes: &[(&[u8], usize, &[u8])]) -> Vec<u8> {
     let mut bytes = good();
     for (signature, offset, value) in changes {
         let at = place(&bytes, signature) + offset;
@@ -54,11 +54,11 @@ fn made(make: impl FnOnce(&mut ZipWriter<Cursor<Vec<u8>>>)) -> Vec<u8> {
 }
 
 #[test]
-fn spoilt_records() {
+fn damaged_zip_records_are_rejected() {
     assert_eq!(kind(&good()), Some(ArchiveKind::Zip));
     assert_eq!(verdict(&good()), "ok");
     let both = |offset: usize, value: &'static [u8]| {
-        spoilt(&[(LOCAL, offset, value), (CENTRAL, offset + 2, value)])
+        damaged(&[(LOCAL, offset, value), (CENTRAL, offset + 2, value)])
     };
     for (bytes, expected, what) in [
         (both(6, &[1, 0]), "encrypted", "a flag"),
@@ -71,27 +71,27 @@ fn spoilt_records() {
         (both(22, &[0, 3]), "zip_malformed", "fewer bytes than promised"),
         (both(22, &[0, 0, 0, 1]), "too_large", "a great promise"),
         (both(22, &[255; 4]), "too_large", "a promise without a number"),
-        (spoilt(&[(LOCAL, 8, &[0])]), "zip_confusion", "two methods"),
-        (spoilt(&[(LOCAL, 6, &[0, 0])]), "zip_confusion", "two encodings"),
-        (spoilt(&[(LOCAL, 14, &[0; 12])]), "zip_confusion", "sizes that nothing tells later"),
-        (spoilt(&[(LOCAL, 30, b"d")]), "ok", "the same"),
-        (spoilt(&[(LOCAL, 30, b"D")]), "zip_confusion", "two names"),
-        (spoilt(&[(LOCAL, 0, b"PK\x03\x05")]), "zip_malformed", "no first header"),
-        (spoilt(&[(CENTRAL, 34, &[1])]), "zip_malformed", "another disk"),
-        (spoilt(&[(CENTRAL, 42, &[1])]), "zip_confusion", "a later beginning"),
-        (spoilt(&[(END, 4, &[1])]), "zip_malformed", "another disk"),
-        (spoilt(&[(END, 8, &[2])]), "zip_malformed", "two counts"),
-        (spoilt(&[(END, 8, &[2, 0, 2, 0])]), "zip_malformed", "a count too many"),
-        (spoilt(&[(END, 8, &[0, 0, 0, 0])]), "zip_malformed", "a count too few"),
-        (spoilt(&[(END, 20, &[1])]), "zip_confusion", "a comment that is not there"),
-        (spoilt(&[(END, 16, &[255; 4])]), "zip_confusion", "a large zip without its record"),
+        (damaged(&[(LOCAL, 8, &[0])]), "zip_confusion", "two methods"),
+        (damaged(&[(LOCAL, 6, &[0, 0])]), "zip_confusion", "two encodings"),
+        (damaged(&[(LOCAL, 14, &[0; 12])]), "zip_confusion", "sizes that nothing tells later"),
+        (damaged(&[(LOCAL, 30, b"d")]), "ok", "the same"),
+        (damaged(&[(LOCAL, 30, b"D")]), "zip_confusion", "two names"),
+        (damaged(&[(LOCAL, 0, b"PK\x03\x05")]), "zip_malformed", "no first header"),
+        (damaged(&[(CENTRAL, 34, &[1])]), "zip_malformed", "another disk"),
+        (damaged(&[(CENTRAL, 42, &[1])]), "zip_confusion", "a later beginning"),
+        (damaged(&[(END, 4, &[1])]), "zip_malformed", "another disk"),
+        (damaged(&[(END, 8, &[2])]), "zip_malformed", "two counts"),
+        (damaged(&[(END, 8, &[2, 0, 2, 0])]), "zip_malformed", "a count too many"),
+        (damaged(&[(END, 8, &[0, 0, 0, 0])]), "zip_malformed", "a count too few"),
+        (damaged(&[(END, 20, &[1])]), "zip_confusion", "a comment that is not there"),
+        (damaged(&[(END, 16, &[255; 4])]), "zip_confusion", "a large zip without its record"),
     ] {
         assert_eq!(verdict(&bytes), expected, "{what}");
     }
 }
 
 #[test]
-fn bytes_that_belong_to_nothing() {
+fn unclaimed_bytes_in_zip_are_rejected() {
     let good = good();
     let (central, end) = (place(&good, CENTRAL), place(&good, END));
     for (bytes, what) in [
@@ -176,7 +176,7 @@ fn only_permissions_to_run_are_kept() {
 }
 
 #[test]
-fn large_archives_are_not_looked_at() {
+fn too_large_archive_is_rejected_unread() {
     assert_eq!(verdict(&vec![0; MAX_ARCHIVE_BYTES as usize + 1]), "too_large");
     assert_eq!(verdict(&vec![0; 1000]), "not_an_archive");
 }
@@ -187,9 +187,9 @@ fn messages_name_the_entry_and_the_way_out() {
     let plain = SimpleFileOptions::default();
     let hidden = made(|zip| zip.start_file(name, plain).unwrap());
     let link = made(|zip| zip.add_symlink("demo/x", "/etc/passwd", plain).unwrap());
-    let renamed = spoilt(&[(LOCAL, 30, b"D")]);
+    let renamed = damaged(&[(LOCAL, 30, b"D")]);
     let promise: &[u8] = &[0, 0, 0, 1];
-    let bomb = spoilt(&[(LOCAL, 22, promise), (CENTRAL, 24, promise)]);
+    let bomb = damaged(&[(LOCAL, 22, promise), (CENTRAL, 24, promise)]);
     let cut = good()[..50].to_vec();
     let messages = [hidden, link, renamed, bomb, cut, b"hello".to_vec()]
         .map(|bytes| unpack(&bytes).unwrap_err().to_string());

@@ -6,11 +6,11 @@ use proptest::prelude::*;
 use savoir_skill::python;
 use serde_json::json;
 
-use super::{Place, codes, python as run_python};
+use super::{TestFolder, codes, python as run_python};
 
 #[test]
 fn handlers_do_not_leave_the_skill() {
-    let place = Place::new();
+    let place = TestFolder::new();
     place.write("secret.py", "def run():\n    return 1\n");
     for handler in [
         "../secret.py:run",
@@ -29,8 +29,8 @@ fn handlers_do_not_leave_the_skill() {
 }
 
 #[test]
-fn files_that_are_links_do_not_leave_either() {
-    let place = Place::new();
+fn symlinked_files_stay_in_the_skill() {
+    let place = TestFolder::new();
     place.write("secret.py", "def run():\n    return 1\n");
     fs::create_dir_all(place.path("demo")).unwrap();
     symlink("../secret.py", place.path("demo/x.py")).unwrap();
@@ -54,7 +54,7 @@ const TEXTS: [&str; 12] = [
 ];
 
 /// Migrates a skill in which everything is one text.
-fn with_text(place: &Place, text: &str) -> savoir_package::migrate::MigrationReport {
+fn with_text(place: &TestFolder, text: &str) -> savoir_package::migrate::MigrationReport {
     let fields = json!({
         "name": "demo", "description": "Shows.", "claw_version": text, "version": text,
         "author": text, "license": text, "pip_requires": [text],
@@ -72,8 +72,8 @@ fn with_text(place: &Place, text: &str) -> savoir_package::migrate::MigrationRep
 }
 
 #[test]
-fn text_never_becomes_code() {
-    let place = Place::new();
+fn skill_text_is_escaped_in_generated_code() {
+    let place = TestFolder::new();
     for text in TEXTS {
         let report = with_text(&place, text);
         if !report.migrated {
@@ -108,7 +108,7 @@ proptest! {
 
     #[test]
     fn any_text_gives_a_module_with_two_tools(text in any::<String>()) {
-        let place = Place::new();
+        let place = TestFolder::new();
         let report = with_text(&place, &text);
         if report.migrated {
             let module = python::parse(&place.read("out/demo/tools.py")).unwrap();

@@ -15,8 +15,9 @@ use wiremock::{
 };
 
 use super::{
-    answers::{address, registry, serve},
-    client, name, settings,
+    client,
+    http_responses::{address, registry, serve},
+    name, settings,
 };
 
 fn with_token(place: &TempDir, server: &MockServer) -> Client {
@@ -126,7 +127,7 @@ async fn a_skill_is_published_as_a_form() {
 }
 
 #[tokio::test]
-async fn refusals_have_the_words_of_the_registry() {
+async fn refusal_shows_message_of_registry() {
     for (status, code) in
         [(409, "version_exists"), (403, "forbidden_scope"), (428, "audit_required")]
     {
@@ -142,7 +143,7 @@ async fn refusals_have_the_words_of_the_registry() {
 }
 
 #[tokio::test]
-async fn what_is_published_goes_to_nobody_else() {
+async fn publish_does_not_follow_redirects() {
     let (place, server, other) =
         (TempDir::new().unwrap(), registry(false).await, MockServer::start().await);
     let answer = ResponseTemplate::new(307).insert_header("location", other.uri());
@@ -154,7 +155,7 @@ async fn what_is_published_goes_to_nobody_else() {
 }
 
 #[tokio::test]
-async fn versions_are_withdrawn_and_given_back() {
+async fn yank_and_unyank() {
     let (place, server) = (TempDir::new().unwrap(), registry(false).await);
     let base = "/registry/api/v1/skills/acme/pdf/1.2.0";
     Mock::given(method("POST"))
@@ -183,7 +184,7 @@ async fn versions_are_withdrawn_and_given_back() {
 }
 
 #[tokio::test]
-async fn who_logs_in_gets_a_token() {
+async fn login_returns_token() {
     let (place, server) = (TempDir::new().unwrap(), registry(false).await);
     let credentials = json!({"email": "a@b.example", "password": "secret"});
     Mock::given(method("POST"))

@@ -10,7 +10,7 @@ use savoir_package::{
 };
 
 use super::{client, gathered, name, registries, site::Site, take, versions};
-use crate::shelf::bench::{Bench, gaia, skill};
+use crate::install::test_project::{TestProject, gaia, skill};
 
 /// Publishes every example that has a version and a name for a registry.
 fn publish_examples(site: &Site) -> Vec<String> {
@@ -32,43 +32,43 @@ fn publish_examples(site: &Site) -> Vec<String> {
 
 #[tokio::test]
 async fn examples_are_installed_from_files() {
-    let (bench, site) = (Bench::new(), Site::start().await);
+    let (project, site) = (TestProject::new(), Site::start().await);
     let published = publish_examples(&site);
     assert!(published.len() >= 10, "{published:?}");
-    let all = registries(&bench, vec![site.entry()]);
+    let all = registries(&project, vec![site.entry()]);
     let wanted: Vec<&str> = published.iter().map(String::as_str).collect();
-    let found = gathered(&bench, &all, &wanted, Update::Nothing).await.unwrap();
+    let found = gathered(&project, &all, &wanted, Update::Nothing).await.unwrap();
     assert_eq!(found.arrivals.len(), published.len());
-    take(&bench, &found);
-    assert_eq!(bench.problems(), Vec::<String>::new());
-    let state = bench.shelf().state().unwrap();
+    take(&project, &found);
+    assert_eq!(project.problems(), Vec::<String>::new());
+    let state = project.skill_set().state().unwrap();
     let source = state.lock.skills[&published[0]].source.to_string();
     assert_eq!(source, format!("registry+{}", site.address()));
-    assert!(bench.read("savoir.toml").contains(&format!("{} = \"*\"", published[0])));
+    assert!(project.read("savoir.toml").contains(&format!("{} = \"*\"", published[0])));
     // Once more: nothing changes, and nothing but the index is asked for.
     site.seen();
-    let again = gathered(&bench, &all, &[], Update::All).await.unwrap();
+    let again = gathered(&project, &all, &[], Update::All).await.unwrap();
     assert!(again.arrivals.is_empty());
     assert!(site.seen().iter().all(|path| path.starts_with("index/")));
 }
 
 #[tokio::test]
-async fn what_was_fetched_is_there_without_a_network() {
-    let (bench, site) = (Bench::new(), Site::start().await);
-    let tree = bench.signed("base", "1.0.0", &gaia("base", "1.0.0", &[], &[]));
+async fn cached_skills_install_offline() {
+    let (project, site) = (TestProject::new(), Site::start().await);
+    let tree = project.signed("base", "1.0.0", &gaia("base", "1.0.0", &[], &[]));
     site.publish("base", &tree);
-    let tree = bench.signed("top", "1.0.0", &gaia("top", "1.0.0", &[], &["base"]));
+    let tree = project.signed("top", "1.0.0", &gaia("top", "1.0.0", &[], &["base"]));
     site.publish("acme/top", &tree);
-    let all = registries(&bench, vec![site.entry()]);
-    gathered(&bench, &all, &["acme/top"], Update::Nothing).await.unwrap();
+    let all = registries(&project, vec![site.entry()]);
+    gathered(&project, &all, &["acme/top"], Update::Nothing).await.unwrap();
     site.seen();
-    let offline = Settings { network: Network::Offline, ..super::settings(&bench.data()) };
+    let offline = Settings { network: Network::Offline, ..super::settings(&project.data()) };
     let offline = Registries::new(offline, vec![site.entry()]).unwrap();
-    let found = gathered(&bench, &offline, &["acme/top"], Update::Nothing).await.unwrap();
+    let found = gathered(&project, &offline, &["acme/top"], Update::Nothing).await.unwrap();
     assert_eq!(found.arrivals.len(), 2);
-    take(&bench, &found);
-    assert_eq!(versions(&bench), ["base 1.0.0", "top 1.0.0"]);
-    let error = gathered(&bench, &offline, &["other"], Update::Nothing).await.unwrap_err();
+    take(&project, &found);
+    assert_eq!(versions(&project), ["base 1.0.0", "top 1.0.0"]);
+    let error = gathered(&project, &offline, &["other"], Update::Nothing).await.unwrap_err();
     assert_eq!(error.code(), "offline");
     assert!(error.to_string().contains("`other` was not fetched before"), "{error}");
     let client = offline.clients().next().unwrap();
@@ -78,15 +78,15 @@ async fn what_was_fetched_is_there_without_a_network() {
 
 #[tokio::test]
 async fn locked_skills_are_fetched_again_from_where_they_came() {
-    let (bench, site) = (Bench::new(), Site::start().await);
+    let (project, site) = (TestProject::new(), Site::start().await);
     let one = skill("notes", "1.0.0", "One.");
     site.publish("acme/notes", &one);
-    let all = registries(&bench, vec![site.entry()]);
-    take(&bench, &gathered(&bench, &all, &["acme/notes"], Update::Nothing).await.unwrap());
-    let locked = bench.shelf().state().unwrap().lock.skills["notes"].clone();
+    let all = registries(&project, vec![site.entry()]);
+    take(&project, &gathered(&project, &all, &["acme/notes"], Update::Nothing).await.unwrap());
+    let locked = project.skill_set().state().unwrap().lock.skills["notes"].clone();
     assert_eq!(locked.source.to_string(), format!("registry+{}#acme/notes", site.address()));
     // A clone on another machine, with another cache, and other registries.
-    let other = Bench::new();
+    let other = TestProject::new();
     let elsewhere = registries(&other, Vec::new());
     assert_eq!(elsewhere.fetch_locked("notes", &locked).await.unwrap(), one);
     // Withdrawn versions stay where they are locked.
@@ -97,7 +97,7 @@ async fn locked_skills_are_fetched_again_from_where_they_came() {
     site.publish("acme/notes", &skill("notes", "1.0.0", "Two."));
     let error = elsewhere.fetch_locked("notes", &locked).await.unwrap_err();
     assert_eq!(error.code(), "version_changed");
-    let error = gathered(&bench, &all, &[], Update::Nothing).await.unwrap_err();
+    let error = gathered(&project, &all, &[], Update::Nothing).await.unwrap_err();
     assert_eq!(error.code(), "version_changed", "{error}");
     fs::remove_file(site.path("index/v1/no/acme/notes")).unwrap();
     let error = elsewhere.fetch_locked("notes", &locked).await.unwrap_err();
@@ -105,51 +105,52 @@ async fn locked_skills_are_fetched_again_from_where_they_came() {
 }
 
 #[tokio::test]
-async fn what_came_from_elsewhere_may_need_published_skills() {
-    let (bench, site) = (Bench::new(), Site::start().await);
-    let base = bench.signed("base", "1.1.0", &gaia("base", "1.1.0", &[], &[]));
+async fn skill_of_other_source_may_depend_on_registry_skills() {
+    let (project, site) = (TestProject::new(), Site::start().await);
+    let base = project.signed("base", "1.1.0", &gaia("base", "1.1.0", &[], &[]));
     site.publish("base", &base);
     let tree = gaia("mine", "0.1.0", &[], &["base, version: \"^1\""]);
-    let mine = bench.ready(tree, crate::shelf::bench::asked());
-    let state = bench.shelf().state().unwrap();
+    let mine = project.ready(tree, crate::install::test_project::asked());
+    let state = project.skill_set().state().unwrap();
     let wish = GatherRequest { arrived: std::slice::from_ref(&mine), ..GatherRequest::new(&state) };
-    let all = registries(&bench, vec![site.entry()]);
+    let all = registries(&project, vec![site.entry()]);
     let found = gather(&all, &wish).await.unwrap();
     assert_eq!(found.arrivals.len(), 1);
     let mut ready = vec![mine];
     for arrival in found.arrivals {
-        ready.push(CheckedSkill::check(arrival, &bench.trust()).unwrap());
+        ready.push(CheckedSkill::check(arrival, &project.trust()).unwrap());
     }
-    bench.apply(&bench.plan(&ready, &["claude-code"]).unwrap());
-    assert_eq!(versions(&bench), ["base 1.1.0", "mine 0.1.0"]);
+    project.apply(&project.plan(&ready, &["claude-code"]).unwrap());
+    assert_eq!(versions(&project), ["base 1.1.0", "mine 0.1.0"]);
     // No registry is asked about a skill that comes from a folder.
     site.publish("mine", &skill("mine", "9.0.0", "Not mine."));
     site.seen();
-    let found = gathered(&bench, &all, &[], Update::All).await.unwrap();
+    let found = gathered(&project, &all, &[], Update::All).await.unwrap();
     assert!(found.arrivals.is_empty());
     assert_eq!(site.seen(), ["index/v1/ba/base"]);
 }
 
 #[tokio::test]
-async fn sync_puts_published_skills_back() {
-    let (bench, site) = (Bench::new(), Site::start().await);
+async fn sync_restores_registry_skills() {
+    let (project, site) = (TestProject::new(), Site::start().await);
     site.publish("notes", &skill("notes", "1.0.0", "One."));
-    let all = registries(&bench, vec![site.entry()]);
-    take(&bench, &gathered(&bench, &all, &["notes"], Update::Nothing).await.unwrap());
-    fs::remove_dir_all(bench.data().join("store")).unwrap();
-    fs::remove_dir_all(bench.path(".claude/skills/notes")).unwrap();
-    let locked = bench.shelf().state().unwrap().lock.skills["notes"].clone();
+    let all = registries(&project, vec![site.entry()]);
+    take(&project, &gathered(&project, &all, &["notes"], Update::Nothing).await.unwrap());
+    fs::remove_dir_all(project.data().join("store")).unwrap();
+    fs::remove_dir_all(project.path(".claude/skills/notes")).unwrap();
+    let locked = project.skill_set().state().unwrap().lock.skills["notes"].clone();
     let mut tree = Some(all.fetch_locked("notes", &locked).await.unwrap());
-    let plan = bench.shelf().sync(UserEdits::Keep, &mut |_, _| Ok(tree.take().unwrap())).unwrap();
-    bench.apply(&plan);
-    assert!(bench.path(".claude/skills/notes/SKILL.md").is_file());
+    let plan =
+        project.skill_set().sync(UserEdits::Keep, &mut |_, _| Ok(tree.take().unwrap())).unwrap();
+    project.apply(&plan);
+    assert!(project.path(".claude/skills/notes/SKILL.md").is_file());
 }
 
 #[tokio::test]
-async fn one_client_reads_files() {
-    let (bench, site) = (Bench::new(), Site::start().await);
+async fn client_reads_static_registry() {
+    let (project, site) = (TestProject::new(), Site::start().await);
     site.publish("acme/notes", &skill("notes", "1.0.0", "One."));
-    let client = client(&bench.data(), &format!("{}/", site.address()));
+    let client = client(&project.data(), &format!("{}/", site.address()));
     let package = client.index(&name("acme/notes")).await.unwrap().unwrap();
     assert_eq!(package[0].filename, "notes-1.0.0.zip");
     assert_eq!(client.index(&name("notes")).await.unwrap(), None);

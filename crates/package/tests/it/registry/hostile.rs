@@ -19,10 +19,11 @@ use tokio::{
 use wiremock::ResponseTemplate;
 
 use super::{
-    answers::{address, packed, registry, serve, text},
-    client, name, settings,
+    client,
+    http_responses::{address, packed, registry, serve, text},
+    name, settings,
 };
-use crate::shelf::bench::{gaia, skill, with};
+use crate::install::test_project::{gaia, skill, with};
 
 /// The error with which a skill is refused whose bytes or whose line are not right.
 async fn refused(tree: &Tree, change: impl FnOnce(&mut IndexLine, &mut Vec<u8>)) -> String {
@@ -39,7 +40,7 @@ async fn refused(tree: &Tree, change: impl FnOnce(&mut IndexLine, &mut Vec<u8>))
 }
 
 #[tokio::test]
-async fn archives_that_are_not_what_the_index_says() {
+async fn archive_differing_from_index_is_rejected() {
     let tree = skill("notes", "1.0.0", "Text.");
     let error = refused(&tree, |_, bytes| bytes[40] ^= 1).await;
     assert!(error.starts_with("digest_mismatch: ") && error.contains("its sha256 is"), "{error}");
@@ -55,7 +56,7 @@ async fn archives_that_are_not_what_the_index_says() {
 }
 
 #[tokio::test]
-async fn skills_that_are_not_what_the_index_says() {
+async fn skill_differing_from_index_is_rejected() {
     let tree = skill("other", "1.0.0", "Text.");
     let error = refused(&tree, |_, _| ()).await;
     assert!(error.starts_with("content_mismatch: "), "{error}");
@@ -87,7 +88,7 @@ async fn skills_that_are_not_what_the_index_says() {
 }
 
 #[tokio::test]
-async fn archives_that_attack() {
+async fn malicious_archives_are_rejected() {
     let mut tree = Tree::default();
     tree.add("a.md".into(), File::default()).unwrap();
     let broken = |bytes: Vec<u8>| {
@@ -108,7 +109,7 @@ async fn archives_that_attack() {
 }
 
 #[tokio::test]
-async fn an_index_without_end() {
+async fn endless_index_is_rejected() {
     let (place, server) = (TempDir::new().unwrap(), registry(false).await);
     let huge = vec![b'\n'; MAX_PACKAGE_INDEX_BYTES as usize + 1];
     let answer = ResponseTemplate::new(200).set_body_bytes(huge);
@@ -139,7 +140,7 @@ async fn begins(head: &'static str, piece: &'static [u8], times: usize, pause: u
 }
 
 #[tokio::test]
-async fn answers_that_do_not_end() {
+async fn endless_responses_are_stopped() {
     let place = TempDir::new().unwrap();
     // Only who is too slow is left after a short time: this machine may be busy.
     let (short, long) = (Duration::from_secs(2), Duration::from_mins(1));
@@ -164,7 +165,7 @@ async fn answers_that_do_not_end() {
 }
 
 #[tokio::test]
-async fn lines_that_lie() {
+async fn index_lines_of_other_skills_are_rejected() {
     let (place, server) = (TempDir::new().unwrap(), registry(false).await);
     let (good, _) = packed("notes", &skill("notes", "1.0.0", "Text."));
     let (other, _) = packed("other", &skill("other", "1.0.0", "Text."));
@@ -191,7 +192,7 @@ async fn lines_that_lie() {
 }
 
 #[tokio::test]
-async fn names_that_climb_are_passed_over_and_told() {
+async fn path_traversal_names_are_skipped_and_reported() {
     let (place, server) = (TempDir::new().unwrap(), registry(false).await);
     let (good, _) = packed("notes", &skill("notes", "1.0.0", "Text."));
     let line = serde_json::to_string(&good).unwrap();
@@ -220,7 +221,7 @@ async fn names_that_climb_are_passed_over_and_told() {
 }
 
 #[tokio::test]
-async fn needs_that_nobody_can_read() {
+async fn unparsable_dependencies_are_rejected() {
     let (place, server) = (TempDir::new().unwrap(), registry(false).await);
     let (mut bad, _) = packed("notes", &skill("notes", "2.0.0", "Text."));
     bad.dependencies = vec!["x@1||2".into()];

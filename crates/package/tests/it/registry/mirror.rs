@@ -9,16 +9,16 @@ use savoir_package::{
 use tempfile::TempDir;
 
 use super::{client, gathered, installed, name, registries, site::Site, versions};
-use crate::shelf::bench::{Bench, gaia, skill};
+use crate::install::test_project::{TestProject, gaia, skill};
 
 /// A registry with three skills, of which one needs another.
-async fn origin(bench: &Bench) -> Site {
+async fn origin(project: &TestProject) -> Site {
     let site = Site::start().await;
     for version in ["1.0.0", "1.1.0"] {
-        let base = bench.signed("base", version, &gaia("base", version, &[], &[]));
+        let base = project.signed("base", version, &gaia("base", version, &[], &[]));
         site.publish("acme/base", &base);
     }
-    let top = bench.signed("top", "1.0.0", &gaia("top", "1.0.0", &[], &["acme/base"]));
+    let top = project.signed("top", "1.0.0", &gaia("top", "1.0.0", &[], &["acme/base"]));
     site.publish("top", &top);
     site.publish("alone", &skill("alone", "1.0.0", "Text."));
     site.list(&["acme/base", "alone", "top"]);
@@ -26,14 +26,14 @@ async fn origin(bench: &Bench) -> Site {
 }
 
 #[tokio::test]
-async fn a_copy_is_a_registry() {
-    let (bench, folder) = (Bench::new(), TempDir::new().unwrap());
-    let site = origin(&bench).await;
+async fn mirror_serves_as_registry() {
+    let (project, folder) = (TestProject::new(), TempDir::new().unwrap());
+    let site = origin(&project).await;
     // What nobody here understands is in the copy, too.
     let path = site.path("index/v1/al/alone");
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replacen('{', "{\"later\":[1],", 1)).unwrap();
-    let client = client(&bench.data(), site.address());
+    let client = client(&project.data(), site.address());
     let copied = mirror(&client, folder.path(), &MirrorSelection::Everything).await.unwrap();
     assert_eq!((copied.skills, copied.versions, copied.fetched), (3, 4, 4));
     assert!(copied.failed.is_empty() && copied.bytes > 0);
@@ -41,12 +41,12 @@ async fn a_copy_is_a_registry() {
     assert!(fs::read_to_string(&index).unwrap().contains("\"later\":[1]"));
     assert_eq!(fs::metadata(&index).unwrap().permissions().mode() & 0o777, 0o644);
     let copy = Site::of(folder.path()).await;
-    let all = registries(&bench, vec![copy.entry()]);
-    assert_eq!(installed(&bench, &all, &["top", "alone"]).await.len(), 3);
-    assert_eq!(versions(&bench), ["alone 1.0.0", "base 1.1.0", "top 1.0.0"]);
+    let all = registries(&project, vec![copy.entry()]);
+    assert_eq!(installed(&project, &all, &["top", "alone"]).await.len(), 3);
+    assert_eq!(versions(&project), ["alone 1.0.0", "base 1.1.0", "top 1.0.0"]);
     // A copy of the copy is the same, for those who know what they want.
     let second = TempDir::new().unwrap();
-    let client = super::client(&bench.data(), copy.address());
+    let client = super::client(&project.data(), copy.address());
     let what = MirrorSelection::Skills(vec![name("top")]);
     let copied = mirror(&client, second.path(), &what).await.unwrap();
     assert_eq!((copied.skills, copied.versions), (2, 3), "with what it needs");
@@ -64,10 +64,10 @@ async fn a_copy_is_a_registry() {
 }
 
 #[tokio::test]
-async fn a_copy_goes_on_where_it_was() {
-    let (bench, folder) = (Bench::new(), TempDir::new().unwrap());
-    let site = origin(&bench).await;
-    let client = client(&bench.data(), site.address());
+async fn interrupted_mirror_continues() {
+    let (project, folder) = (TestProject::new(), TempDir::new().unwrap());
+    let site = origin(&project).await;
+    let client = client(&project.data(), site.address());
     mirror(&client, folder.path(), &MirrorSelection::Everything).await.unwrap();
     // Somebody's disk or power failed.
     let archives: Vec<_> = fs::read_dir(folder.path().join("artifacts"))
@@ -90,15 +90,15 @@ async fn a_copy_goes_on_where_it_was() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_left_out() {
-    let (bench, folder) = (Bench::new(), TempDir::new().unwrap());
-    let site = origin(&bench).await;
+async fn invalid_versions_are_not_mirrored() {
+    let (project, folder) = (TestProject::new(), TempDir::new().unwrap());
+    let site = origin(&project).await;
     let line = site.publish("alone", &skill("alone", "2.0.0", "Text."));
     let path = format!("artifacts/{}/{}", line.sha256, line.filename);
     site.write(&path, b"changed");
     site.write("index/v1/br/broken", b"<html>");
     site.list(&["acme/base", "alone", "broken", "removed", "top"]);
-    let client = client(&bench.data(), site.address());
+    let client = client(&project.data(), site.address());
     let copied = mirror(&client, folder.path(), &MirrorSelection::Everything).await.unwrap();
     let mut failed: Vec<_> = copied
         .failed
@@ -112,16 +112,16 @@ async fn what_is_wrong_is_left_out() {
     assert_eq!(failed, ["alone 2.0.0 digest_mismatch", "broken  answer_malformed"]);
     assert!(!folder.path().join(&path).exists());
     let copy = Site::of(folder.path()).await;
-    let all = registries(&bench, vec![copy.entry()]);
-    let found = gathered(&bench, &all, &["alone"], Update::Nothing).await.unwrap();
+    let all = registries(&project, vec![copy.entry()]);
+    let found = gathered(&project, &all, &["alone"], Update::Nothing).await.unwrap();
     assert_eq!(found.resolution.chosen["alone"].version.to_string(), "1.0.0");
 }
 
 #[tokio::test]
 async fn a_version_that_was_copied_never_changes() {
-    let (bench, folder) = (Bench::new(), TempDir::new().unwrap());
-    let site = origin(&bench).await;
-    let client = client(&bench.data(), site.address());
+    let (project, folder) = (TestProject::new(), TempDir::new().unwrap());
+    let site = origin(&project).await;
+    let client = client(&project.data(), site.address());
     mirror(&client, folder.path(), &MirrorSelection::Everything).await.unwrap();
     let index = folder.path().join("index/v1/al/alone");
     let before = fs::read_to_string(&index).unwrap();
@@ -139,8 +139,8 @@ async fn a_version_that_was_copied_never_changes() {
         assert!(now.starts_with(&before) && now.lines().count() == 2, "{now}");
     }
     let copy = Site::of(folder.path()).await;
-    let all = registries(&bench, vec![copy.entry()]);
-    let found = gathered(&bench, &all, &["alone@1.0.0"], Update::Nothing).await.unwrap();
+    let all = registries(&project, vec![copy.entry()]);
+    let found = gathered(&project, &all, &["alone@1.0.0"], Update::Nothing).await.unwrap();
     assert_eq!(found.resolution.chosen["alone"].version.to_string(), "1.0.0");
     // The same files in another archive are other bytes, too.
     site.edit("top", |line| line.sha256 = "0".repeat(64));
@@ -149,10 +149,10 @@ async fn a_version_that_was_copied_never_changes() {
 }
 
 #[tokio::test]
-async fn what_a_registry_drops_is_told_kept_and_never_taken_with_other_bytes() {
-    let (bench, folder) = (Bench::new(), TempDir::new().unwrap());
-    let site = origin(&bench).await;
-    let client = client(&bench.data(), site.address());
+async fn dropped_version_stays_yanked_and_cannot_change() {
+    let (project, folder) = (TestProject::new(), TempDir::new().unwrap());
+    let site = origin(&project).await;
+    let client = client(&project.data(), site.address());
     mirror(&client, folder.path(), &MirrorSelection::Everything).await.unwrap();
     let index = folder.path().join("index/v1/al/alone");
     let codes = async || {
@@ -187,10 +187,10 @@ async fn what_a_registry_drops_is_told_kept_and_never_taken_with_other_bytes() {
 }
 
 #[tokio::test]
-async fn another_build_is_the_same_number() {
-    let (bench, folder) = (Bench::new(), TempDir::new().unwrap());
-    let site = origin(&bench).await;
-    let client = client(&bench.data(), site.address());
+async fn versions_differing_only_in_build_metadata_are_equal() {
+    let (project, folder) = (TestProject::new(), TempDir::new().unwrap());
+    let site = origin(&project).await;
+    let client = client(&project.data(), site.address());
     site.publish("built", &skill("built", "1.0.0+build.7", "Text."));
     let what = MirrorSelection::Skills(vec![name("built")]);
     mirror(&client, folder.path(), &what).await.unwrap();
@@ -214,9 +214,9 @@ async fn another_build_is_the_same_number() {
 
 #[tokio::test]
 async fn two_builds_of_a_number_become_one() {
-    let (bench, folder) = (Bench::new(), TempDir::new().unwrap());
-    let site = origin(&bench).await;
-    let client = client(&bench.data(), site.address());
+    let (project, folder) = (TestProject::new(), TempDir::new().unwrap());
+    let site = origin(&project).await;
+    let client = client(&project.data(), site.address());
     for version in ["1.0.0", "1.0.0+b"] {
         site.publish("built", &skill("built", version, version));
     }
@@ -230,12 +230,12 @@ async fn two_builds_of_a_number_become_one() {
 
 #[tokio::test]
 async fn a_skill_and_a_namespace_may_have_the_same_name() {
-    let (bench, folder) = (Bench::new(), TempDir::new().unwrap());
-    let site = origin(&bench).await;
+    let (project, folder) = (TestProject::new(), TempDir::new().unwrap());
+    let site = origin(&project).await;
     site.publish("acme/acorn", &skill("acorn", "1.0.0", "Text."));
     site.publish("acme", &skill("acme", "1.0.0", "Text."));
     let what = MirrorSelection::Skills(vec![name("acme/acorn"), name("acme")]);
-    let client = client(&bench.data(), site.address());
+    let client = client(&project.data(), site.address());
     let copied = mirror(&client, folder.path(), &what).await.unwrap();
     assert_eq!((copied.skills, copied.failed.len()), (2, 0));
     for index in ["index/v1/ac_/acme/acorn", "index/v1/ac/acme"] {
@@ -244,10 +244,10 @@ async fn a_skill_and_a_namespace_may_have_the_same_name() {
 }
 
 #[tokio::test]
-async fn one_at_a_time() {
-    let (bench, folder) = (Bench::new(), TempDir::new().unwrap());
-    let site = origin(&bench).await;
-    let client = client(&bench.data(), site.address());
+async fn second_mirror_process_is_rejected() {
+    let (project, folder) = (TestProject::new(), TempDir::new().unwrap());
+    let site = origin(&project).await;
+    let client = client(&project.data(), site.address());
     let busy = fs::File::create(folder.path().join(".savoir-mirror")).unwrap();
     busy.lock().unwrap();
     let error = mirror(&client, folder.path(), &MirrorSelection::Everything).await.unwrap_err();
@@ -263,14 +263,14 @@ async fn one_at_a_time() {
 }
 
 #[tokio::test]
-async fn what_is_taken_down_is_told_for_ever_and_its_archive_goes() {
-    let (bench, folder) = (Bench::new(), TempDir::new().unwrap());
-    let site = origin(&bench).await;
+async fn taken_down_version_is_recorded_and_its_archive_removed() {
+    let (project, folder) = (TestProject::new(), TempDir::new().unwrap());
+    let site = origin(&project).await;
     // The same bytes under the same name of a file, of somebody who keeps them.
     site.publish("alone", &skill("alone", "1.1.0", "More."));
     site.publish("other/alone", &skill("alone", "1.1.0", "More."));
     site.list(&["acme/base", "alone", "other/alone", "top"]);
-    let client = client(&bench.data(), site.address());
+    let client = client(&project.data(), site.address());
     let copied =
         async || mirror(&client, folder.path(), &MirrorSelection::Everything).await.unwrap();
     copied().await;

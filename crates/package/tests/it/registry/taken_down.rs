@@ -9,63 +9,71 @@ use savoir_package::{
 use semver::Version;
 
 use super::{gathered, installed, registries, site::Site, take, versions};
-use crate::shelf::bench::{Bench, gaia};
+use crate::install::test_project::{TestProject, gaia};
 
-fn publish(bench: &Bench, site: &Site, name: &str, version: &str) {
+fn publish(project: &TestProject, site: &Site, name: &str, version: &str) {
     let last = name.rsplit('/').next().unwrap();
-    site.publish(name, &bench.signed(last, version, &gaia(last, version, &[], &[])));
+    site.publish(name, &project.signed(last, version, &gaia(last, version, &[], &[])));
 }
 
-/// A machine on which `calm` 1.1.0 is installed, of which there is 1.0.0, too.
-async fn calm() -> (Bench, Site, Registries) {
-    let (bench, site) = (Bench::new(), Site::start().await);
-    publish(&bench, &site, "calm", "1.0.0");
-    publish(&bench, &site, "calm", "1.1.0");
-    let all = registries(&bench, vec![site.entry()]);
-    assert_eq!(installed(&bench, &all, &["calm"]).await, ["calm 1.1.0"]);
-    (bench, site, all)
+/// A machine on which `project_with_one_registry` 1.1.0 is installed, of which there is 1.0.0, too.
+async fn project_with_one_registry() -> (TestProject, Site, Registries) {
+    let (project, site) = (TestProject::new(), Site::start().await);
+    publish(&project, &site, "project_with_one_registry", "1.0.0");
+    publish(&project, &site, "project_with_one_registry", "1.1.0");
+    let all = registries(&project, vec![site.entry()]);
+    assert_eq!(
+        installed(&project, &all, &["project_with_one_registry"]).await,
+        ["project_with_one_registry 1.1.0"]
+    );
+    (project, site, all)
 }
 
 fn note(reason: &str) -> GatherNote {
-    let (name, version) = ("calm".to_owned(), Version::new(1, 1, 0));
+    let (name, version) = ("project_with_one_registry".to_owned(), Version::new(1, 1, 0));
     GatherNote::TakenDown { name, version, reason: Some(reason.to_owned()) }
 }
 
 #[tokio::test]
-async fn who_asks_for_it_once_more_gets_another() {
-    let (bench, site, all) = calm().await;
-    site.take_down("calm", "1.1.0", "it steals");
-    let found = gathered(&bench, &all, &[], Update::Nothing).await.unwrap();
+async fn requesting_taken_down_version_again_installs_another() {
+    let (project, site, all) = project_with_one_registry().await;
+    site.take_down("project_with_one_registry", "1.1.0", "it steals");
+    let found = gathered(&project, &all, &[], Update::Nothing).await.unwrap();
     assert_eq!((found.arrivals.len(), found.notes), (0, vec![note("it steals")]));
-    let found = gathered(&bench, &all, &["calm"], Update::Nothing).await.unwrap();
+    let found =
+        gathered(&project, &all, &["project_with_one_registry"], Update::Nothing).await.unwrap();
     assert_eq!(found.notes, []);
-    take(&bench, &found);
-    assert_eq!(versions(&bench), ["calm 1.0.0"]);
+    take(&project, &found);
+    assert_eq!(versions(&project), ["project_with_one_registry 1.0.0"]);
 }
 
 #[tokio::test]
-async fn an_update_leaves_it_for_another_or_keeps_and_tells_it() {
-    let (bench, site, all) = calm().await;
-    publish(&bench, &site, "other", "1.0.0");
-    assert_eq!(installed(&bench, &all, &["other"]).await, ["calm 1.1.0", "other 1.0.0"]);
-    site.take_down("calm", "1.1.0", "it steals");
-    publish(&bench, &site, "other", "1.2.0");
-    let state = bench.shelf().state().unwrap();
-    take(&bench, &gathered(&bench, &all, &[], Update::All).await.unwrap());
-    assert_eq!(versions(&bench), ["calm 1.0.0", "other 1.2.0"]);
+async fn update_replaces_or_keeps_taken_down_version() {
+    let (project, site, all) = project_with_one_registry().await;
+    publish(&project, &site, "other", "1.0.0");
+    assert_eq!(
+        installed(&project, &all, &["other"]).await,
+        ["project_with_one_registry 1.1.0", "other 1.0.0"]
+    );
+    site.take_down("project_with_one_registry", "1.1.0", "it steals");
+    publish(&project, &site, "other", "1.2.0");
+    let state = project.skill_set().state().unwrap();
+    take(&project, &gathered(&project, &all, &[], Update::All).await.unwrap());
+    assert_eq!(versions(&project), ["project_with_one_registry 1.0.0", "other 1.2.0"]);
     // Nothing else of it is left, which keeps nobody from updating the rest.
-    site.take_down("calm", "1.0.0", "it steals, too");
-    publish(&bench, &site, "other", "1.3.0");
-    let found = gathered(&bench, &all, &[], Update::All).await.unwrap();
+    site.take_down("project_with_one_registry", "1.0.0", "it steals, too");
+    publish(&project, &site, "other", "1.3.0");
+    let found = gathered(&project, &all, &[], Update::All).await.unwrap();
     assert_eq!(found.notes.len(), 1, "{:?}", found.notes);
-    take(&bench, &found);
-    assert_eq!(versions(&bench), ["calm 1.0.0", "other 1.3.0"]);
+    take(&project, &found);
+    assert_eq!(versions(&project), ["project_with_one_registry 1.0.0", "other 1.3.0"]);
     // A lock from before brings it to nobody, neither from the registry nor from a copy.
-    let locked = &state.lock.skills["calm"];
-    let error = all.fetch_locked("calm", locked).await.unwrap_err();
+    let locked = &state.lock.skills["project_with_one_registry"];
+    let error = all.fetch_locked("project_with_one_registry", locked).await.unwrap_err();
     assert_eq!(error.code(), "taken_down");
     assert!(error.to_string().contains("was taken down: it steals;"), "{error}");
-    let names: BTreeSet<String> = ["calm".to_owned(), "other".to_owned()].into();
+    let names: BTreeSet<String> =
+        ["project_with_one_registry".to_owned(), "other".to_owned()].into();
     let error = check_still_available(&all, &state, &names).await.unwrap_err();
     assert_eq!(error.code(), "taken_down");
     let names: BTreeSet<String> = ["other".to_owned()].into();
@@ -73,37 +81,41 @@ async fn an_update_leaves_it_for_another_or_keeps_and_tells_it() {
 }
 
 #[tokio::test]
-async fn what_was_taken_down_is_not_called_unknown() {
-    let (_, site, _) = calm().await;
-    let other = Bench::new();
+async fn taken_down_skill_is_not_reported_as_unknown() {
+    let (_, site, _) = project_with_one_registry().await;
+    let other = TestProject::new();
     let all = registries(&other, vec![site.entry()]);
-    site.take_down("calm", "1.1.0", "it steals");
-    let error = gathered(&other, &all, &["calm@1.1.0"], Update::Nothing).await.unwrap_err();
+    site.take_down("project_with_one_registry", "1.1.0", "it steals");
+    let error = gathered(&other, &all, &["project_with_one_registry@1.1.0"], Update::Nothing)
+        .await
+        .unwrap_err();
     assert_eq!(error.code(), "version_conflict");
-    let hint = "`calm` 1.1.0 was taken down by its registry: it steals";
+    let hint = "`project_with_one_registry` 1.1.0 was taken down by its registry: it steals";
     assert!(error.hints().iter().any(|said| said == hint), "{:?}", error.hints());
-    site.take_down("calm", "1.0.0", "it steals, too");
-    let error = gathered(&other, &all, &["calm"], Update::Nothing).await.unwrap_err();
+    site.take_down("project_with_one_registry", "1.0.0", "it steals, too");
+    let error =
+        gathered(&other, &all, &["project_with_one_registry"], Update::Nothing).await.unwrap_err();
     assert_eq!(error.code(), "taken_down", "{error}");
-    assert!(error.to_string().contains("`calm` 1.1.0 in"), "{error}");
+    assert!(error.to_string().contains("`project_with_one_registry` 1.1.0 in"), "{error}");
     assert_eq!(error.hints(), Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn who_is_silent_frees_nothing() {
-    let (bench, site, other) = (Bench::new(), Site::start().await, Site::start().await);
-    publish(&bench, &site, "acme/calm", "1.0.0");
-    publish(&bench, &other, "world/quiet", "1.0.0");
+async fn unresponsive_registry_does_not_unlock_versions() {
+    let (project, site, other) = (TestProject::new(), Site::start().await, Site::start().await);
+    publish(&project, &site, "acme/project_with_one_registry", "1.0.0");
+    publish(&project, &other, "world/quiet", "1.0.0");
     let owned = |site: &Site, namespace: &str| RegistryEntry {
         namespaces: vec![namespace.to_owned()],
         ..site.entry()
     };
     let entries = || vec![owned(&site, "acme"), owned(&other, "world")];
-    let all = registries(&bench, entries());
-    installed(&bench, &all, &["acme/calm", "world/quiet"]).await;
-    let state = bench.shelf().state().unwrap();
-    let names: BTreeSet<String> = ["calm".to_owned(), "quiet".to_owned()].into();
-    site.take_down("acme/calm", "1.0.0", "it steals");
+    let all = registries(&project, entries());
+    installed(&project, &all, &["acme/project_with_one_registry", "world/quiet"]).await;
+    let state = project.skill_set().state().unwrap();
+    let names: BTreeSet<String> =
+        ["project_with_one_registry".to_owned(), "quiet".to_owned()].into();
+    site.take_down("acme/project_with_one_registry", "1.0.0", "it steals");
     let entries = entries();
     other.stop().await;
     // One that answers is heard, whoever else does not.
@@ -113,38 +125,38 @@ async fn who_is_silent_frees_nothing() {
     assert!(check_still_available(&all, &state, &quiet).await.unwrap().contains_key("quiet"));
     // What was told once holds when nobody answers any more.
     site.stop().await;
-    let later = registries(&bench, entries);
+    let later = registries(&project, entries);
     let error = check_still_available(&later, &state, &names).await.unwrap_err();
     assert_eq!(error.code(), "taken_down", "{error}");
 }
 
 #[tokio::test]
-async fn a_registry_that_is_no_more_stops_nothing_else() {
-    let (bench, lost, living) = (Bench::new(), Site::start().await, Site::start().await);
-    publish(&bench, &lost, "acme/old", "1.0.0");
-    let all = registries(&bench, vec![lost.entry()]);
-    assert_eq!(installed(&bench, &all, &["acme/old"]).await, ["old 1.0.0"]);
+async fn removed_registry_does_not_block_others() {
+    let (project, lost, living) = (TestProject::new(), Site::start().await, Site::start().await);
+    publish(&project, &lost, "acme/old", "1.0.0");
+    let all = registries(&project, vec![lost.entry()]);
+    assert_eq!(installed(&project, &all, &["acme/old"]).await, ["old 1.0.0"]);
     let address = lost.address().to_owned();
     lost.stop().await;
-    publish(&bench, &living, "new", "1.0.0");
-    let all = registries(&bench, vec![living.entry()]);
-    let found = gathered(&bench, &all, &["new"], Update::Nothing).await.unwrap();
+    publish(&project, &living, "new", "1.0.0");
+    let all = registries(&project, vec![living.entry()]);
+    let found = gathered(&project, &all, &["new"], Update::Nothing).await.unwrap();
     let [GatherNote::Unanswered { registry, names, why }] = &found.notes[..] else {
         panic!("{:?}", found.notes)
     };
     assert_eq!((registry, &names[..]), (&address, &["acme/old".to_owned()][..]));
     assert!(!why.is_empty());
-    take(&bench, &found);
-    assert_eq!(versions(&bench), ["new 1.0.0", "old 1.0.0"]);
+    take(&project, &found);
+    assert_eq!(versions(&project), ["new 1.0.0", "old 1.0.0"]);
     // Whoever wants something of it hears what, and of whom.
-    let error = gathered(&bench, &all, &["acme/old"], Update::Nothing).await.unwrap_err();
+    let error = gathered(&project, &all, &["acme/old"], Update::Nothing).await.unwrap_err();
     assert_eq!(error.code(), "unreachable");
     for said in [&address, "`acme/old`"] {
         assert!(error.to_string().contains(said), "{error}");
     }
     let known = RegistryEntry { namespaces: vec!["acme".to_owned()], ..living.entry() };
-    let moved = registries(&bench, vec![known]);
-    let state = bench.shelf().state().unwrap();
+    let moved = registries(&project, vec![known]);
+    let state = project.skill_set().state().unwrap();
     let error =
         check_still_available(&moved, &state, &["old".to_owned()].into()).await.unwrap_err();
     assert_eq!(error.code(), "wrong_registry");

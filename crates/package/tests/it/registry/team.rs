@@ -18,7 +18,7 @@ use wiremock::{
 };
 
 use super::{
-    answers::{address, registry},
+    http_responses::{address, registry},
     name, settings,
 };
 
@@ -68,7 +68,7 @@ async fn tokens_are_made_listed_and_ended_at_the_accounts() {
     assert_eq!(client.tokens().await.unwrap()[0].id, "x");
     client.delete_token(&info.id).await.unwrap();
     client.logout().await.unwrap();
-    let other = client.as_holder_of(Token::new("sv_other").unwrap()).unwrap();
+    let other = client.with_token(Token::new("sv_other").unwrap()).unwrap();
     assert_eq!((other.address(), other.has_token()), (client.address(), true));
     assert_eq!(other.tokens().await.unwrap_err().code(), "files_only", "nobody knows that token");
 }

@@ -11,7 +11,7 @@ use savoir_package::{
 use wiremock::{Mock, MockServer, ResponseTemplate, matchers::path};
 
 use super::{
-    Bench, names, paths,
+    TestFetcher, names, paths,
     repository::{Repository, cached, git, objects},
     skill,
 };
@@ -30,15 +30,15 @@ fn collection() -> Repository {
 
 #[tokio::test]
 async fn a_repository_lists_its_skills() {
-    let (bench, repository) = (Bench::new(), collection());
+    let (test, repository) = (TestFetcher::new(), collection());
     let commit = repository.commit();
     repository.git(&["tag", "-a", "v1", "--message=v1"]);
-    let offers = bench.offers(&format!("{}@v1", repository.url())).await.unwrap();
+    let offers = test.offers(&format!("{}@v1", repository.url())).await.unwrap();
     assert_eq!(names(&offers), ["csv", "pdf"]);
     assert_eq!(offers[1].description.as_deref(), Some("Does pdf."));
-    let text = offers[1].place.text(bench.path());
+    let text = offers[1].place.text(test.path());
     assert_eq!(text, format!("git+{}?tag=v1#{commit}:skills/pdf", repository.url()));
-    let tree = bench.fetcher.fetch(&offers[1]).await.unwrap();
+    let tree = test.fetcher.fetch(&offers[1]).await.unwrap();
     assert_eq!(paths(&tree), ["SKILL.md", "scripts/run.sh"]);
     assert!(tree.get("scripts/run.sh").unwrap().executable);
     let folder = Tree::read(&repository.path().join("skills/pdf")).unwrap();
@@ -47,85 +47,85 @@ async fn a_repository_lists_its_skills() {
 
 #[tokio::test]
 async fn only_what_is_needed_is_fetched() {
-    let (bench, repository) = (Bench::new(), collection());
+    let (test, repository) = (TestFetcher::new(), collection());
     repository.write("old", "1");
     repository.commit();
     repository.write("old", "2");
     repository.commit();
-    let offers = bench.offers(&repository.url()).await.unwrap();
+    let offers = test.offers(&repository.url()).await.unwrap();
     // One commit, the trees `.`, `skills`, `csv`, `pdf` and `scripts`, and two SKILL.md.
     let trees = ["tree"; 5];
     let listed = [&["blob"; 2][..], &["commit"], &trees].concat();
-    assert_eq!(objects(bench.path()), listed);
-    bench.fetcher.fetch(&offers[1]).await.unwrap();
+    assert_eq!(objects(test.path()), listed);
+    test.fetcher.fetch(&offers[1]).await.unwrap();
     let fetched = [&["blob"; 3][..], &["commit"], &trees].concat();
-    assert_eq!(objects(bench.path()), fetched);
-    bench.fetcher.fetch(&offers[1]).await.unwrap();
-    assert_eq!(objects(bench.path()), fetched, "it is there already");
+    assert_eq!(objects(test.path()), fetched);
+    test.fetcher.fetch(&offers[1]).await.unwrap();
+    assert_eq!(objects(test.path()), fetched, "it is there already");
 }
 
 #[tokio::test]
-async fn a_server_that_sends_everything_will_do() {
-    let (bench, repository) = (Bench::new(), collection());
+async fn server_without_filter_support_works() {
+    let (test, repository) = (TestFetcher::new(), collection());
     repository.git(&["config", "uploadpack.allowFilter", "false"]);
     repository.commit();
-    let offers = bench.offers(&repository.url()).await.unwrap();
-    let tree = bench.fetcher.fetch(&offers[0]).await.unwrap();
+    let offers = test.offers(&repository.url()).await.unwrap();
+    let tree = test.fetcher.fetch(&offers[0]).await.unwrap();
     assert_eq!(paths(&tree), ["SKILL.md"]);
 }
 
 #[tokio::test]
 async fn paths_and_references() {
-    let (bench, repository) = (Bench::new(), collection());
+    let (test, repository) = (TestFetcher::new(), collection());
     repository.write("prompts/My Notes.md", "Just prose.\n");
     let commit = repository.commit();
     repository.git(&["branch", "feature/x"]);
     let url = repository.url();
-    let (offer, tree) = bench.one(&format!("{url}/.git/skills/pdf@{commit}")).await.unwrap();
+    let (offer, tree) = test.one(&format!("{url}/.git/skills/pdf@{commit}")).await.unwrap();
     assert_eq!(offer.name, "pdf");
     assert_eq!(tree.files().len(), 2);
-    let (offer, _) = bench.one(&format!("{url}/.git/skills/csv@feature/x")).await.unwrap();
-    assert!(offer.place.text(bench.path()).contains("?branch=feature/x#"));
+    let (offer, _) = test.one(&format!("{url}/.git/skills/csv@feature/x")).await.unwrap();
+    assert!(offer.place.text(test.path()).contains("?branch=feature/x#"));
     let notes = format!("git+{url}/.git/prompts/My%20Notes.md");
-    let (offer, tree) = bench.one(&notes).await.unwrap();
+    let (offer, tree) = test.one(&notes).await.unwrap();
     assert_eq!(offer.name, "my-notes");
     assert_eq!(tree.get("SKILL.md").unwrap().bytes, b"Just prose.\n");
-    let missing = bench.offers(&format!("{url}/.git/skills/pdff")).await.unwrap_err();
+    let missing = test.offers(&format!("{url}/.git/skills/pdff")).await.unwrap_err();
     assert_eq!(missing.code(), "no_path_inside");
     assert!(missing.to_string().contains("`skills/pdf`"), "{missing}");
-    let missing = bench.offers(&format!("{url}@mian")).await.unwrap_err();
+    let missing = test.offers(&format!("{url}@mian")).await.unwrap_err();
     assert!(missing.to_string().ends_with("commit `mian`; it has `main`"), "{missing}");
-    assert_eq!(bench.code(&format!("{url}/.git/README.md@{}", "1".repeat(40))).await, "no_commit");
+    assert_eq!(test.code(&format!("{url}/.git/README.md@{}", "1".repeat(40))).await, "no_commit");
 }
 
 #[tokio::test]
-async fn a_tag_that_was_moved_is_told() {
-    let (bench, repository) = (Bench::new(), collection());
+async fn moved_tag_is_an_error() {
+    let (test, repository) = (TestFetcher::new(), collection());
     let first = repository.commit();
     repository.git(&["tag", "v1"]);
     let text = format!("{}/.git/skills/pdf@v1", repository.url());
-    let (offer, tree) = bench.one(&text).await.unwrap();
-    let locked = offer.place.text(bench.path());
-    let place = PinnedSource::parse(&locked, bench.path()).unwrap();
-    assert_eq!(bench.fetcher.fetch_locked(&place).await.unwrap(), tree);
+    let (offer, tree) = test.one(&text).await.unwrap();
+    let locked = offer.place.text(test.path());
+    let place = PinnedSource::parse(&locked, test.path()).unwrap();
+    assert_eq!(test.fetcher.fetch_locked(&place).await.unwrap(), tree);
     repository.write("skills/pdf/evil.sh", "rm\n");
     let second = repository.commit();
     repository.git(&["tag", "--force", "v1"]);
-    let moved = bench.fetcher.fetch_locked(&place).await.unwrap_err();
+    let moved = test.fetcher.fetch_locked(&place).await.unwrap_err();
     assert_eq!(moved.code(), "tag_moved");
     assert!(moved.to_string().contains(&first) && moved.to_string().contains(&second), "{moved}");
     repository.git(&["tag", "--delete", "v1"]);
-    let gone = bench.fetcher.fetch_locked(&place).await.unwrap_err();
+    let gone = test.fetcher.fetch_locked(&place).await.unwrap_err();
     assert!(gone.to_string().contains("to nowhere"), "{gone}");
     // A branch may move: the lock has the commit.
     let branch = locked.replace("?tag=v1", "?branch=main");
-    let place = PinnedSource::parse(&branch, bench.path()).unwrap();
-    assert_eq!(bench.fetcher.fetch_locked(&place).await.unwrap(), tree);
+    let place = PinnedSource::parse(&branch, test.path()).unwrap();
+    assert_eq!(test.fetcher.fetch_locked(&place).await.unwrap(), tree);
 }
 
 #[tokio::test]
-async fn what_lies_elsewhere_does_not_matter() {
-    let (bench, repository) = (Bench::new(), collection());
+async fn other_folders_are_not_fetched() {
+    let (test, repository) = (TestFetcher::new(), collection());
     repository.write(".claude/settings.json", "{}");
     repository.write(".vscode/tasks.json", "{}");
     repository.write(".claude/skills/inner/SKILL.md", skill("inner"));
@@ -133,16 +133,16 @@ async fn what_lies_elsewhere_does_not_matter() {
         repository.write(&format!("data/{}/{n}", n % 50), "");
     }
     repository.commit();
-    let offers = bench.offers(&repository.url()).await.unwrap();
+    let offers = test.offers(&repository.url()).await.unwrap();
     assert_eq!(names(&offers), ["inner", "csv", "pdf"]);
     for offer in &offers {
-        bench.fetcher.fetch(offer).await.unwrap();
+        test.fetcher.fetch(offer).await.unwrap();
     }
 }
 
 #[tokio::test]
 async fn skills_in_folders_of_agents_are_skills() {
-    let (bench, repository) = (Bench::new(), Repository::new());
+    let (test, repository) = (TestFetcher::new(), Repository::new());
     let folders = [".agents", ".claude", ".codex", ".cursor", ".github"];
     for folder in folders {
         let name = folder.trim_start_matches('.');
@@ -153,18 +153,18 @@ async fn skills_in_folders_of_agents_are_skills() {
     repository.write(".claude/skills/evil/SKILL.md", skill("evil"));
     repository.write(".claude/skills/evil/.claude/settings.json", "{}");
     repository.commit();
-    let offers = bench.offers(&repository.url()).await.unwrap();
+    let offers = test.offers(&repository.url()).await.unwrap();
     assert_eq!(names(&offers), ["agents", "claude", "evil", "codex", "cursor", "github"]);
-    for (offer, tree) in offers.iter().zip(bench.fetcher.fetch_all(&offers).await) {
+    for (offer, tree) in offers.iter().zip(test.fetcher.fetch_all(&offers).await) {
         if offer.name == "evil" {
             assert_eq!(tree.unwrap_err().code(), "forbidden_path");
             continue;
         }
         assert_eq!(paths(&tree.unwrap()), ["SKILL.md", "scripts/run.sh"]);
-        let locked = locked_source(&offer.place, bench.path()).unwrap();
-        let place = PinnedSource::parse(&locked.to_string(), bench.path()).unwrap();
-        assert!(bench.fetcher.fetch_locked(&place).await.is_ok(), "{locked}");
-        let requirement_for = requirement_for(&offer.place, bench.path());
+        let locked = locked_source(&offer.place, test.path()).unwrap();
+        let place = PinnedSource::parse(&locked.to_string(), test.path()).unwrap();
+        assert!(test.fetcher.fetch_locked(&place).await.is_ok(), "{locked}");
+        let requirement_for = requirement_for(&offer.place, test.path());
         assert!(
             matches!(requirement_for, SkillRequirement::Git { path: Some(path), .. } if path.starts_with('.'))
         );
@@ -173,7 +173,7 @@ async fn skills_in_folders_of_agents_are_skills() {
 
 #[tokio::test]
 async fn links_inside_a_repository_are_followed() {
-    let (bench, repository) = (Bench::new(), Repository::new());
+    let (test, repository) = (TestFetcher::new(), Repository::new());
     repository.write("LICENSE", "l");
     repository.write("skills/a/SKILL.md", skill("a"));
     repository.link("skills/a/LICENSE", "../../LICENSE");
@@ -189,27 +189,27 @@ async fn links_inside_a_repository_are_followed() {
     repository.link("skills/gone", "../nowhere");
     repository.commit();
     let url = repository.url();
-    let offers = bench.offers(&url).await.unwrap();
+    let offers = test.offers(&url).await.unwrap();
     assert_eq!(places(&offers), ["shared/x", "skills/a", "skills/z"]);
     assert_eq!(names(&offers), ["x", "a", "z"]);
-    let trees = bench.fetcher.fetch_all(&offers).await;
+    let trees = test.fetcher.fetch_all(&offers).await;
     let trees: Vec<Tree> = trees.into_iter().map(Result::unwrap).collect();
     assert_eq!(paths(&trees[1]), ["LICENSE", "SKILL.md", "docs/one.md"]);
     assert_eq!(trees[2].get("SKILL.md").unwrap().bytes, skill("z").into_bytes());
     for inside in ["skills", ".claude/skills", ".claude"] {
-        let offers = bench.offers(&format!("{url}/.git/{inside}")).await.unwrap();
+        let offers = test.offers(&format!("{url}/.git/{inside}")).await.unwrap();
         assert_eq!(places(&offers), ["shared/x", "skills/a", "skills/z"], "{inside}");
     }
-    let (offer, tree) = bench.one(&format!("{url}/.git/.claude/skills/x")).await.unwrap();
+    let (offer, tree) = test.one(&format!("{url}/.git/.claude/skills/x")).await.unwrap();
     assert_eq!((places(&[offer]), tree), (vec!["shared/x".to_owned()], trees[0].clone()));
     // The same in a work tree.
     let folder = repository.path().join(".claude/skills").display().to_string();
     for named in [repository.path().display().to_string(), folder] {
-        let offers = bench.offers(&named).await.unwrap();
+        let offers = test.offers(&named).await.unwrap();
         let mut names = names(&offers);
         names.sort_unstable();
         assert_eq!(names, ["a", "x", "z"], "{named}");
-        for (offer, tree) in offers.iter().zip(bench.fetcher.fetch_all(&offers).await) {
+        for (offer, tree) in offers.iter().zip(test.fetcher.fetch_all(&offers).await) {
             assert!(trees.contains(&tree.unwrap()), "{}", offer.name);
         }
     }
@@ -224,8 +224,8 @@ fn places(offers: &[OfferedSkill]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn one_bad_skill_does_not_matter_to_the_others() {
-    let bench = Bench::with(|settings| settings.max_repository_bytes = 5_000_000);
+async fn invalid_skill_does_not_block_others() {
+    let test = TestFetcher::with(|settings| settings.max_repository_bytes = 5_000_000);
     let repository = collection();
     let commit = repository.commit();
     repository.write("skills/huge/SKILL.md", skill("huge"));
@@ -243,45 +243,45 @@ async fn one_bad_skill_does_not_matter_to_the_others() {
         repository.git(&["update-index", "--add", "--cacheinfo", &entry]);
     }
     repository.git(&["commit", "--quiet", "--message=x"]);
-    let offers = bench.offers(&repository.url()).await.unwrap();
+    let offers = test.offers(&repository.url()).await.unwrap();
     assert_eq!(names(&offers), ["csv", "huge", "many", "odd", "pdf"]);
-    let trees = bench.fetcher.fetch_all(&offers).await;
+    let trees = test.fetcher.fetch_all(&offers).await;
     let codes: Vec<_> =
         trees.iter().map(|tree| tree.as_ref().map_or_else(SourceError::code, |_| "ok")).collect();
     assert_eq!(codes, ["ok", "too_large", "too_large", "path_characters", "ok"]);
 }
 
 #[tokio::test]
-async fn a_bare_repository_is_read_where_it_lies() {
-    let (bench, repository) = (Bench::new(), collection());
+async fn bare_repository_is_read_in_place() {
+    let (test, repository) = (TestFetcher::new(), collection());
     let commit = repository.commit();
-    let bare = bench.path().join("a b.git");
+    let bare = test.path().join("a b.git");
     let place = bare.display().to_string();
     git(repository.path(), &["clone", "--quiet", "--bare", ".", &place]);
-    let offers = bench.offers(&place).await.unwrap();
+    let offers = test.offers(&place).await.unwrap();
     assert_eq!(names(&offers), ["csv", "pdf"]);
-    let trees = bench.fetcher.fetch_all(&offers).await;
+    let trees = test.fetcher.fetch_all(&offers).await;
     assert_eq!(paths(trees[1].as_ref().unwrap()), ["SKILL.md", "scripts/run.sh"]);
-    let locked = locked_source(&offers[1].place, bench.path()).unwrap().to_string();
+    let locked = locked_source(&offers[1].place, test.path()).unwrap().to_string();
     assert!(
         locked.starts_with("git+file:///") && locked.ends_with(&format!("#{commit}:skills/pdf"))
     );
-    let packs = cached(bench.path())[0].join("objects/pack");
+    let packs = cached(test.path())[0].join("objects/pack");
     assert_eq!(fs::read_dir(packs).map_or(0, Iterator::count), 0, "nothing was copied");
-    let again = bench.offers(&format!("file://{}", place.replace(' ', "%20"))).await.unwrap();
+    let again = test.offers(&format!("file://{}", place.replace(' ', "%20"))).await.unwrap();
     assert_eq!(again, offers);
-    assert_eq!(bench.offers("./a b.git/").await.unwrap(), offers);
+    assert_eq!(test.offers("./a b.git/").await.unwrap(), offers);
     assert!(!bare.join("SKILL.md").exists() && !bare.join("skills").exists());
     // What is committed later is seen.
     repository.write("skills/new/SKILL.md", skill("new"));
     repository.commit();
     git(&bare, &["fetch", "--quiet", &repository.url(), "main:main"]);
-    assert_eq!(names(&bench.offers(&place).await.unwrap()), ["csv", "new", "pdf"]);
+    assert_eq!(names(&test.offers(&place).await.unwrap()), ["csv", "new", "pdf"]);
 }
 
 #[tokio::test]
-async fn what_plugins_have_besides_skills_is_listed() {
-    let (bench, repository) = (Bench::new(), Repository::new());
+async fn plugin_extras_are_listed() {
+    let (test, repository) = (TestFetcher::new(), Repository::new());
     let plugin = r#"{"name": "tools", "mcpServers": {"db": {"command": "db"}}}"#;
     let hooks = r#"{"hooks": {"Stop": [{"hooks": [{"type": "command"}]}]}}"#;
     repository.write(".claude-plugin/plugin.json", plugin);
@@ -292,8 +292,8 @@ async fn what_plugins_have_besides_skills_is_listed() {
     repository.commit();
     let folder = repository.path().display().to_string();
     for text in [repository.url(), folder] {
-        let source = Source::parse(&text, bench.path()).unwrap();
-        let found = bench.fetcher.look(&source).await.unwrap();
+        let source = Source::parse(&text, test.path()).unwrap();
+        let found = test.fetcher.look(&source).await.unwrap();
         assert_eq!(names(&found.skills), ["a"]);
         assert!(found.skills[0].location().ends_with("skills/a"));
         assert_eq!(found.skipped[0].path, "skills/gone");
@@ -310,39 +310,39 @@ async fn what_plugins_have_besides_skills_is_listed() {
 
 #[tokio::test]
 async fn a_repository_may_be_a_skill() {
-    let (bench, repository) = (Bench::new(), Repository::new());
+    let (test, repository) = (TestFetcher::new(), Repository::new());
     repository.write("SKILL.md", "Prose without a name.\n");
     repository.write("node_modules/x/SKILL.md", "x");
     repository.write("references/a.md", "a");
     repository.write(".claude/settings.json", "{}");
     repository.commit();
-    let (_, tree) = bench.one(&repository.url()).await.unwrap();
+    let (_, tree) = test.one(&repository.url()).await.unwrap();
     assert_eq!(paths(&tree), ["SKILL.md", "references/a.md"]);
 }
 
 #[tokio::test]
-async fn those_that_come_at_once_wait_for_each_other() {
-    let (bench, repository) = (Bench::new(), collection());
+async fn concurrent_fetches_wait_for_lock() {
+    let (test, repository) = (TestFetcher::new(), collection());
     repository.commit();
     let url = repository.url();
-    let (a, b, c) = tokio::join!(bench.offers(&url), bench.offers(&url), bench.offers(&url));
+    let (a, b, c) = tokio::join!(test.offers(&url), test.offers(&url), test.offers(&url));
     assert_eq!((a.unwrap().len(), b.unwrap().len(), c.unwrap().len()), (2, 2, 2));
-    assert_eq!(cached(bench.path()).len(), 1);
+    assert_eq!(cached(test.path()).len(), 1);
 }
 
 #[tokio::test]
-async fn what_git_cannot_do_is_explained() {
-    let bench = Bench::new();
-    let unreachable = bench.offers("https://127.0.0.1:1/o/r").await.unwrap_err();
+async fn git_errors_are_explained() {
+    let test = TestFetcher::new();
+    let unreachable = test.offers("https://127.0.0.1:1/o/r").await.unwrap_err();
     assert_eq!(unreachable.code(), "unreachable");
     assert!(unreachable.to_string().starts_with("`127.0.0.1` cannot be reached: "));
-    assert_eq!(bench.code("file:///no/such/repository").await, "no_repository");
+    assert_eq!(test.code("file:///no/such/repository").await, "no_repository");
     let empty = Repository::new();
-    assert_eq!(bench.code(&empty.url()).await, "empty_repository");
+    assert_eq!(test.code(&empty.url()).await, "empty_repository");
     empty.write("README.md", "x");
     empty.commit();
-    assert_eq!(bench.code(&empty.url()).await, "no_skill");
-    let without = Bench::with(|settings| settings.git = "/no/such/git".into());
+    assert_eq!(test.code(&empty.url()).await, "no_skill");
+    let without = TestFetcher::with(|settings| settings.git = "/no/such/git".into());
     let missing = without.offers(&empty.url()).await.unwrap_err();
     assert!(missing.to_string().ends_with("install git"), "{missing}");
 }
@@ -354,18 +354,18 @@ async fn git_is_stopped_with_all_that_it_started() {
     let script = format!("#!/bin/sh\n(sleep 2; echo late > '{}') &\nsleep 30\n", mark.display());
     fs::write(&program, script).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-    let bench = Bench::with(|settings| {
+    let test = TestFetcher::with(|settings| {
         settings.git = program;
         settings.git_patience = Duration::from_millis(300);
     });
-    assert_eq!(bench.code("file:///x").await, "timed_out");
+    assert_eq!(test.code("file:///x").await, "timed_out");
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert!(!mark.exists());
 }
 
 #[tokio::test]
 async fn servers_that_refuse_git() {
-    let (bench, server) = (Bench::new(), MockServer::start().await);
+    let (test, server) = (TestFetcher::new(), MockServer::start().await);
     let repository = collection();
     repository.commit();
     let answer = |status: u16| ResponseTemplate::new(status);
@@ -384,6 +384,6 @@ async fn servers_that_refuse_git() {
         // Whoever is asked over HTTP cannot send git into the files of this machine.
         ("local", "git_failed"),
     ] {
-        assert_eq!(bench.code(&format!("{}/o/{at}.git", server.uri())).await, code, "{at}");
+        assert_eq!(test.code(&format!("{}/o/{at}.git", server.uri())).await, code, "{at}");
     }
 }

@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::PermissionsExt as _};
 
 use savoir_package::source::{GitSource, GitUrl, Source};
 
-use super::{Bench, paths, repository::Repository, skill};
+use super::{TestFetcher, paths, repository::Repository, skill};
 
 fn one_skill() -> Repository {
     let repository = Repository::new();
@@ -21,18 +21,18 @@ async fn links_lead_to_files_of_the_repository_or_nowhere() {
     repository.link("a/third.md", "./again.md");
     repository.link("a/LICENSE", "../b/../LICENSE");
     repository.commit();
-    let bench = Bench::new();
-    let offers = bench.offers(&repository.url()).await.unwrap();
-    let tree = bench.fetcher.fetch(&offers[0]).await.unwrap();
+    let test = TestFetcher::new();
+    let offers = test.offers(&repository.url()).await.unwrap();
+    let tree = test.fetcher.fetch(&offers[0]).await.unwrap();
     assert_eq!(paths(&tree), ["LICENSE", "SKILL.md", "again.md", "third.md"]);
     assert_eq!(tree.get("third.md"), tree.get("SKILL.md"));
     assert_eq!(tree.get("LICENSE").unwrap().bytes, b"l");
     for target in ["../../secret", "/etc/passwd", "nowhere", "..", ".", "out", "../a/out/x"] {
         repository.link("a/out", target);
         repository.commit();
-        let bench = Bench::new();
-        let offers = bench.offers(&repository.url()).await.unwrap();
-        let trees = bench.fetcher.fetch_all(&offers).await;
+        let test = TestFetcher::new();
+        let offers = test.offers(&repository.url()).await.unwrap();
+        let trees = test.fetcher.fetch_all(&offers).await;
         assert_eq!(trees[0].as_ref().unwrap_err().code(), "link", "{target}");
         assert!(trees[1].is_ok(), "one bad skill does not matter to the others");
         fs::remove_file(repository.path().join("a/out")).unwrap();
@@ -51,7 +51,7 @@ async fn links_that_would_multiply_are_refused() {
     repository.write("l12/file", "x");
     repository.link("a/many", "../l0");
     repository.commit();
-    let refused = Bench::new().code(&repository.url()).await;
+    let refused = TestFetcher::new().code(&repository.url()).await;
     assert!(["too_large", "link"].contains(&refused), "{refused}");
 }
 
@@ -62,12 +62,12 @@ async fn a_submodule_is_not_fetched() {
     let entry = format!("160000,{commit},a/module");
     repository.git(&["update-index", "--add", "--cacheinfo", &entry]);
     repository.git(&["commit", "--quiet", "--message=x"]);
-    assert_eq!(Bench::new().code(&repository.url()).await, "submodule");
+    assert_eq!(TestFetcher::new().code(&repository.url()).await, "submodule");
 }
 
 #[tokio::test]
 async fn names_that_look_like_options_are_names() {
-    let (bench, repository) = (Bench::new(), one_skill());
+    let (test, repository) = (TestFetcher::new(), one_skill());
     let place = tempfile::Builder::new().prefix("mark").tempdir().unwrap();
     let mark = place.path().join("mark");
     let commit = repository.commit();
@@ -80,18 +80,18 @@ async fn names_that_look_like_options_are_names() {
     let source = |name: &str| {
         Source::Git(GitSource { url: url.clone(), reference: Some(name.to_owned()), path: None })
     };
-    assert_eq!(bench.fetcher.offers(&source(&name)).await.unwrap().len(), 1);
-    let refused = bench.fetcher.offers(&source(broken)).await.unwrap_err();
+    assert_eq!(test.fetcher.offers(&source(&name)).await.unwrap().len(), 1);
+    let refused = test.fetcher.offers(&source(broken)).await.unwrap_err();
     assert_eq!(refused.code(), "no_reference");
-    let typed = Source::parse(&format!("{}@{name}", repository.url()), bench.path());
+    let typed = Source::parse(&format!("{}@{name}", repository.url()), test.path());
     assert_eq!(typed.unwrap_err().code(), "source_text");
     assert!(!mark.exists());
 }
 
 #[tokio::test]
-async fn nothing_of_a_repository_is_run() {
-    let (bench, repository) = (Bench::new(), one_skill());
-    let mark = bench.path().join("mark");
+async fn hooks_and_filters_are_not_run() {
+    let (test, repository) = (TestFetcher::new(), one_skill());
+    let mark = test.path().join("mark");
     repository.write(".gitattributes", "* filter=evil text eol=crlf ident\n");
     repository.write("a/.gitattributes", "* filter=evil text eol=crlf ident\n");
     repository.write("a/id.txt", "$Id$\n");
@@ -105,23 +105,23 @@ async fn nothing_of_a_repository_is_run() {
         fs::write(&path, format!("#!/bin/sh\ntouch {}\n", mark.display())).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
-    let (_, tree) = bench.one(&repository.url()).await.unwrap();
+    let (_, tree) = test.one(&repository.url()).await.unwrap();
     assert_eq!(tree.get("id.txt").unwrap().bytes, b"$Id$\n");
     assert!(!mark.exists());
 }
 
 #[tokio::test]
-async fn what_is_too_large_is_refused() {
+async fn too_large_repository_is_rejected() {
     let repository = one_skill();
     repository.write("a/huge.bin", vec![0; 6 * 1024 * 1024]);
     repository.commit();
-    assert_eq!(Bench::new().code(&repository.url()).await, "too_large");
+    assert_eq!(TestFetcher::new().code(&repository.url()).await, "too_large");
     fs::remove_file(repository.path().join("a/huge.bin")).unwrap();
     for n in 0..2_001 {
         repository.write(&format!("a/data/{n}"), "");
     }
     repository.commit();
-    assert_eq!(Bench::new().code(&repository.url()).await, "too_large");
+    assert_eq!(TestFetcher::new().code(&repository.url()).await, "too_large");
 }
 
 #[tokio::test]
@@ -130,7 +130,7 @@ async fn a_repository_does_not_fill_the_disk() {
     let noise = (0..400_000_u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes());
     repository.write("a/noise.bin", noise.collect::<Vec<_>>());
     repository.commit();
-    let small = Bench::with(|settings| settings.max_repository_bytes = 50_000);
+    let small = TestFetcher::with(|settings| settings.max_repository_bytes = 50_000);
     assert_eq!(small.code(&repository.url()).await, "too_large");
 }
 
@@ -145,21 +145,21 @@ async fn paths_that_no_skill_may_have() {
         let repository = one_skill();
         repository.write(path, "x");
         repository.commit();
-        assert_eq!(Bench::new().code(&repository.url()).await, code, "{path}");
+        assert_eq!(TestFetcher::new().code(&repository.url()).await, code, "{path}");
     }
 }
 
 #[tokio::test]
-async fn a_file_that_is_kept_elsewhere() {
+async fn git_lfs_file_is_rejected() {
     let repository = one_skill();
     let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 1\n";
     repository.write("a/font.ttf", pointer);
     repository.commit();
-    assert_eq!(Bench::new().code(&repository.url()).await, "git_lfs");
+    assert_eq!(TestFetcher::new().code(&repository.url()).await, "git_lfs");
 }
 
 #[tokio::test]
-async fn trees_that_git_would_not_make() {
+async fn invalid_git_trees_are_rejected() {
     for (mode, name, code) in [
         ("100644", &b"SKILL.md"[..], "duplicate_entry"),
         ("100644", b"..", "path_traversal"),
@@ -172,7 +172,7 @@ async fn trees_that_git_would_not_make() {
         let file = repository.git(&["rev-parse", "HEAD:a/SKILL.md"]);
         let skill = repository.raw_tree(&[("100644", b"SKILL.md", &file), (mode, name, &file)]);
         repository.commit_raw(&[("40000", b"a", &skill)]);
-        let found = Bench::new().code(&repository.url()).await;
+        let found = TestFetcher::new().code(&repository.url()).await;
         assert_eq!(found, code, "{}", name.escape_ascii());
     }
 }

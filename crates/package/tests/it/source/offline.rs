@@ -5,24 +5,24 @@ use std::fs;
 use savoir_package::source::{Fetcher, GitUrl, Network, PinnedSource, Settings, Source};
 use wiremock::{Mock, MockServer, ResponseTemplate, matchers::path};
 
-use super::{Bench, names, paths, repository::Repository, skill, zip};
+use super::{TestFetcher, names, paths, repository::Repository, skill, zip};
 
 /// The same cache, and nobody is asked.
-fn offline(bench: &Bench) -> Fetcher {
-    let mut settings = Settings::new(bench.path().join("cache"));
+fn offline(test: &TestFetcher) -> Fetcher {
+    let mut settings = Settings::new(test.path().join("cache"));
     settings.network = Network::Offline;
     Fetcher::new(settings)
 }
 
 #[tokio::test]
-async fn files_that_were_loaded_are_there_without_a_network() {
-    let (bench, server) = (Bench::new(), MockServer::start().await);
+async fn cached_files_are_used_offline() {
+    let (test, server) = (TestFetcher::new(), MockServer::start().await);
     let answer = ResponseTemplate::new(200).set_body_bytes(zip(&[("a/SKILL.md", &skill("a"))]));
     Mock::given(path("/x.zip")).respond_with(answer).expect(1).mount(&server).await;
     let source =
-        |name: &str| Source::parse(&format!("{}/{name}.zip", server.uri()), bench.path()).unwrap();
-    let online = bench.fetcher.offers(&source("x")).await.unwrap();
-    let fetcher = offline(&bench);
+        |name: &str| Source::parse(&format!("{}/{name}.zip", server.uri()), test.path()).unwrap();
+    let online = test.fetcher.offers(&source("x")).await.unwrap();
+    let fetcher = offline(&test);
     assert_eq!(fetcher.offers(&source("x")).await.unwrap(), online);
     assert_eq!(paths(&fetcher.fetch(&online[0]).await.unwrap()), ["SKILL.md"]);
     let missing = fetcher.offers(&source("y")).await.unwrap_err();
@@ -32,8 +32,8 @@ async fn files_that_were_loaded_are_there_without_a_network() {
 }
 
 #[tokio::test]
-async fn a_repository_that_was_fetched_is_there_without_a_network() {
-    let (bench, repository) = (Bench::new(), Repository::new());
+async fn cached_repository_is_used_offline() {
+    let (test, repository) = (TestFetcher::new(), Repository::new());
     repository.write("a/SKILL.md", skill("a"));
     repository.write("a/big.txt", "x");
     repository.write("b/SKILL.md", skill("b"));
@@ -43,22 +43,22 @@ async fn a_repository_that_was_fetched_is_there_without_a_network() {
     // The cache knows a repository by its address: what is at `file://` is put where another one
     // is looked for, which no network has.
     let here = format!("{}@v1", repository.url());
-    let offers = bench.offers(&here).await.unwrap();
-    bench.fetcher.fetch(&offers[0]).await.unwrap();
+    let offers = test.offers(&here).await.unwrap();
+    test.fetcher.fetch(&offers[0]).await.unwrap();
     let elsewhere = GitUrl::parse("https://host.invalid/o/r").unwrap();
     let folder = |url: &str| {
         let digest = savoir_skill::digest::sha256_hex(url.as_bytes());
-        bench.path().join("cache/git").join(&digest[..32])
+        test.path().join("cache/git").join(&digest[..32])
     };
     fs::rename(folder(&repository.url()), folder(elsewhere.as_str())).unwrap();
-    let fetcher = offline(&bench);
-    let source = |text: &str| Source::parse(text, bench.path()).unwrap();
+    let fetcher = offline(&test);
+    let source = |text: &str| Source::parse(text, test.path()).unwrap();
     let known = fetcher.offers(&source("https://host.invalid/o/r@v1")).await.unwrap();
     assert_eq!(names(&known), ["a", "b"]);
     let trees = fetcher.fetch_all(&known).await;
     assert_eq!(paths(trees[0].as_ref().unwrap()), ["SKILL.md", "big.txt"]);
     assert_eq!(trees[1].as_ref().unwrap_err().code(), "offline", "it was never fetched");
-    let locked = PinnedSource::parse(&known[0].place.text(bench.path()), bench.path()).unwrap();
+    let locked = PinnedSource::parse(&known[0].place.text(test.path()), test.path()).unwrap();
     assert!(fetcher.fetch_locked(&locked).await.is_ok(), "the tag cannot be asked for");
     let missing = fetcher.offers(&source("https://host.invalid/o/other")).await.unwrap_err();
     assert_eq!(missing.code(), "offline");

@@ -5,7 +5,7 @@ use std::{env, fmt::Write as _, fs, path::PathBuf, time::Instant};
 
 use savoir_package::source::OfferedSkill;
 
-use super::Bench;
+use super::TestFetcher;
 
 /// What a skill may be refused for: it is the skill's own fault.
 const REFUSALS: [&str; 9] = [
@@ -35,9 +35,9 @@ fn repositories() -> Vec<PathBuf> {
 async fn every_real_repository_lists_and_gives_its_good_skills() {
     let mut report = String::new();
     for repository in repositories() {
-        let bench = Bench::new();
+        let test = TestFetcher::new();
         let start = Instant::now();
-        let offers = match bench.offers(&repository.display().to_string()).await {
+        let offers = match test.offers(&repository.display().to_string()).await {
             Ok(offers) => offers,
             Err(error) if error.code() == "no_skill" => {
                 writeln!(report, "{}: no skills", repository.display()).unwrap();
@@ -46,7 +46,7 @@ async fn every_real_repository_lists_and_gives_its_good_skills() {
             Err(error) => panic!("{}: {error}", repository.display()),
         };
         let listed = start.elapsed();
-        let trees = bench.fetcher.fetch_all(&offers).await;
+        let trees = test.fetcher.fetch_all(&offers).await;
         let good = trees.iter().filter(|tree| tree.is_ok()).count();
         writeln!(
             report,

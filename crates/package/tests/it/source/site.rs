@@ -6,7 +6,7 @@ use savoir_package::source::{Digest, PinnedSource, Progress};
 use serde_json::{Value, json};
 use wiremock::{Mock, MockServer, ResponseTemplate, matchers::path};
 
-use super::{Bench, names, paths, skill, zip};
+use super::{TestFetcher, names, paths, skill, zip};
 
 const SCHEMA: &str = "https://schemas.agentskills.io/discovery/0.2.0/schema.json";
 
@@ -24,7 +24,7 @@ async fn serve_index(server: &MockServer, at: &str, skills: Value) {
 async fn a_site_lists_its_skills() {
     let told = Arc::new(Mutex::new(Vec::new()));
     let watched = told.clone();
-    let bench = Bench::with(|settings| {
+    let test = TestFetcher::with(|settings| {
         settings.watcher = Some(Arc::new(move |progress| {
             if let Progress::Skipped { name, .. } = progress {
                 watched.lock().unwrap().push(name);
@@ -47,39 +47,39 @@ async fn a_site_lists_its_skills() {
     serve_index(&server, "/.well-known/agent-skills/index.json", skills).await;
     serve(&server, "/.well-known/agent-skills/a/SKILL.md", text.clone()).await;
     serve(&server, "/files/b.zip", packed).await;
-    let offers = bench.offers(&format!("{}/docs", server.uri())).await.unwrap();
+    let offers = test.offers(&format!("{}/docs", server.uri())).await.unwrap();
     assert_eq!(names(&offers), ["a", "b"]);
     assert_eq!(*told.lock().unwrap(), ["c", "d", "../e", "f"]);
     assert_eq!(offers[0].description.as_deref(), Some("Does a."));
-    let tree = bench.fetcher.fetch(&offers[0]).await.unwrap();
+    let tree = test.fetcher.fetch(&offers[0]).await.unwrap();
     assert_eq!(tree.get("SKILL.md").unwrap().bytes, text.as_bytes());
-    let tree = bench.fetcher.fetch(&offers[1]).await.unwrap();
+    let tree = test.fetcher.fetch(&offers[1]).await.unwrap();
     assert_eq!(paths(&tree), ["SKILL.md", "x/y.md"]);
-    let place = PinnedSource::parse(&offers[1].place.text(bench.path()), bench.path()).unwrap();
-    assert_eq!(bench.fetcher.fetch_locked(&place).await.unwrap(), tree);
+    let place = PinnedSource::parse(&offers[1].place.text(test.path()), test.path()).unwrap();
+    assert_eq!(test.fetcher.fetch_locked(&place).await.unwrap(), tree);
 }
 
 #[tokio::test]
-async fn digests_of_a_list_are_held() {
-    let (bench, server) = (Bench::new(), MockServer::start().await);
+async fn digest_mismatch_of_site_is_rejected() {
+    let (test, server) = (TestFetcher::new(), MockServer::start().await);
     let at = "/.well-known/agent-skills/index.json";
     let entry = |digest: &Digest| json!([{"name": "a", "type": "skill-md", "url": "a.md", "digest": digest.to_string()}]);
     serve_index(&server, at, entry(&Digest::of(b"promised"))).await;
     serve(&server, "/.well-known/agent-skills/a.md", "given").await;
-    let refused = bench.one(&server.uri()).await.unwrap_err();
+    let refused = test.one(&server.uri()).await.unwrap_err();
     assert_eq!(refused.code(), "digest_mismatch");
     let index = format!("{}{at}", server.uri());
     let locked = format!("well-known+{index}#a:{}", Digest::of(b"older"));
-    let place = PinnedSource::parse(&locked, bench.path()).unwrap();
-    let newer = bench.fetcher.fetch_locked(&place).await.unwrap_err();
+    let place = PinnedSource::parse(&locked, test.path()).unwrap();
+    let newer = test.fetcher.fetch_locked(&place).await.unwrap_err();
     assert_eq!(newer.code(), "digest_mismatch");
-    let gone = PinnedSource::parse(&format!("well-known+{index}#z"), bench.path()).unwrap();
-    assert_eq!(bench.fetcher.fetch_locked(&gone).await.unwrap_err().code(), "not_listed");
+    let gone = PinnedSource::parse(&format!("well-known+{index}#z"), test.path()).unwrap();
+    assert_eq!(test.fetcher.fetch_locked(&gone).await.unwrap_err().code(), "not_listed");
 }
 
 #[tokio::test]
 async fn older_lists_name_each_file() {
-    let (bench, server) = (Bench::new(), MockServer::start().await);
+    let (test, server) = (TestFetcher::new(), MockServer::start().await);
     let index = json!({"skills": [
         {"name": "a", "description": "Does a.", "files": ["SKILL.md", "x/a b.md"]},
         {"name": "b", "files": ["SKILL.md", "../../../secret"]},
@@ -89,17 +89,17 @@ async fn older_lists_name_each_file() {
     serve(&server, "/docs/.well-known/skills/index.json", index.to_string()).await;
     serve(&server, "/docs/.well-known/skills/a/SKILL.md", skill("a")).await;
     serve(&server, "/docs/.well-known/skills/a/x/a%20b.md", "b").await;
-    let (offer, tree) = bench.one(&format!("{}/docs", server.uri())).await.unwrap();
+    let (offer, tree) = test.one(&format!("{}/docs", server.uri())).await.unwrap();
     assert_eq!(offer.name, "a");
     assert_eq!(paths(&tree), ["SKILL.md", "x/a b.md"]);
     let index = format!("{}/docs/.well-known/skills/index.json", server.uri());
-    assert_eq!(offer.place.text(bench.path()), format!("well-known+{index}#a"));
-    assert!(bench.one(&index).await.is_ok());
+    assert_eq!(offer.place.text(test.path()), format!("well-known+{index}#a"));
+    assert!(test.one(&index).await.is_ok());
 }
 
 #[tokio::test]
 async fn lists_that_cannot_be_read() {
-    let bench = Bench::new();
+    let test = TestFetcher::new();
     for (index, code) in [
         (json!({"$schema": "https://x.example/9.9", "skills": 1}).to_string(), "index_schema"),
         (json!({"$schema": 2, "skills": []}).to_string(), "index_schema"),
@@ -110,7 +110,7 @@ async fn lists_that_cannot_be_read() {
     ] {
         let server = MockServer::start().await;
         serve(&server, "/.well-known/agent-skills/index.json", index.clone()).await;
-        assert_eq!(bench.code(&server.uri()).await, code, "{index}");
+        assert_eq!(test.code(&server.uri()).await, code, "{index}");
     }
-    assert_eq!(bench.code("http://127.0.0.1:1/").await, "unreachable");
+    assert_eq!(test.code("http://127.0.0.1:1/").await, "unreachable");
 }

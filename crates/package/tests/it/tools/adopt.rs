@@ -15,10 +15,10 @@ use savoir_package::{
 };
 use serde_json::Value;
 
-use super::{LedgerEntry, Machine, Path, PathBuf, Registry};
+use super::{LedgerEntry, Path, PathBuf, Registry, TestMachine};
 
-impl Machine {
-    fn shelf(&self) -> SkillSet {
+impl TestMachine {
+    fn skill_set(&self) -> SkillSet {
         let agents = Agents::new(&self.path("home"), |_| None);
         SkillSet::new(&self.path("project"), Scope::Project, agents, self.path("data"))
     }
@@ -43,9 +43,9 @@ impl Machine {
         let ledger = self.open();
         let entries: Vec<&LedgerEntry> = ledger.entries().iter().collect();
         let trust = TrustStore::default();
-        let found = self.shelf().find_adoptable(&entries, fetcher, &trust).await.unwrap();
-        let plan = self.shelf().adopt(&found).unwrap();
-        self.shelf().apply(&plan, &|| ()).unwrap();
+        let found = self.skill_set().find_adoptable(&entries, fetcher, &trust).await.unwrap();
+        let plan = self.skill_set().adopt(&found).unwrap();
+        self.skill_set().apply(&plan, &|| ()).unwrap();
         let mut after = self.project();
         after.retain(|path, _| !path.ends_with("savoir.toml") && !path.ends_with("savoir.lock"));
         assert_eq!(after, before);
@@ -53,7 +53,7 @@ impl Machine {
     }
 
     fn problems(&self) -> Vec<String> {
-        let problems = self.shelf().verify(&TrustStore::default()).unwrap();
+        let problems = self.skill_set().verify(&TrustStore::default()).unwrap();
         problems.iter().map(ToString::to_string).collect()
     }
 
@@ -96,7 +96,7 @@ fn walk(folder: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
 
 #[tokio::test]
 async fn what_npx_skills_installed_is_adopted() {
-    let Some(machine) = Machine::new("npx skills, adopted") else { return };
+    let Some(machine) = TestMachine::new("npx skills, adopted") else { return };
     machine.publish();
     let first = machine.git(&["rev-parse", "HEAD"]);
     let agents = ["-y", "-a", "claude-code", "-a", "codex"];
@@ -118,8 +118,8 @@ async fn what_npx_skills_installed_is_adopted() {
 
     fs::write(machine.path("source/skills/pdf/more.md"), "more").unwrap();
     machine.commit();
-    let (shelf, state) = (machine.shelf(), machine.shelf().state().unwrap());
-    let found = updates::check_sources(&fetcher, shelf.root(), &state).await;
+    let (skill_set, state) = (machine.skill_set(), machine.skill_set().state().unwrap());
+    let found = updates::check_sources(&fetcher, skill_set.root(), &state).await;
     let Availability::Newer { place, .. } = found["pdf"].clone() else { panic!("{found:?}") };
     let offer = OfferedSkill { name: "pdf".into(), description: None, place, content: None };
     update(&machine, &fetcher, &offer).await;
@@ -133,29 +133,30 @@ async fn what_npx_skills_installed_is_adopted() {
     machine.run("skills", &["remove", "pdf", "-y"]);
     assert!(!machine.path("project/.agents/skills/pdf").exists());
     assert!(!machine.problems().is_empty(), "others took it away");
-    let plan = shelf.sync(UserEdits::Keep, &mut |_, _| Err("it is in the store".into())).unwrap();
-    shelf.apply(&plan, &|| ()).unwrap();
+    let plan =
+        skill_set.sync(UserEdits::Keep, &mut |_, _| Err("it is in the store".into())).unwrap();
+    skill_set.apply(&plan, &|| ()).unwrap();
     assert_eq!(machine.problems(), [""; 0]);
     assert!(machine.listed().iter().any(|(name, _)| name == "pdf"));
 }
 
-async fn update(machine: &Machine, fetcher: &Fetcher, offer: &OfferedSkill) {
-    let shelf = machine.shelf();
+async fn update(machine: &TestMachine, fetcher: &Fetcher, offer: &OfferedSkill) {
+    let skill_set = machine.skill_set();
     let arrival = FetchedSkill {
         tree: fetcher.fetch(offer).await.unwrap(),
         called: "pdf".into(),
-        source: savoir_package::install::locked_source(&offer.place, shelf.root()).unwrap(),
+        source: savoir_package::install::locked_source(&offer.place, skill_set.root()).unwrap(),
         why: FetchReason::Update,
         counted: None,
     };
     let ready = [CheckedSkill::check(arrival, &TrustStore::default()).unwrap()];
-    let plan = shelf.install(&ready, &InstallOptions::default()).unwrap();
-    shelf.apply(&plan, &|| ()).unwrap();
+    let plan = skill_set.install(&ready, &InstallOptions::default()).unwrap();
+    skill_set.apply(&plan, &|| ()).unwrap();
 }
 
 #[tokio::test]
 async fn what_npx_skills_copied_from_a_folder_is_adopted() {
-    let Some(machine) = Machine::new("npx skills, copies adopted") else { return };
+    let Some(machine) = TestMachine::new("npx skills, copies adopted") else { return };
     let agents = ["-y", "--copy", "-a", "claude-code", "-a", "roo"];
     machine.run("skills", &[&["add", "../source/skills/pdf"][..], &agents].concat());
     let listed = machine.listed();
@@ -167,7 +168,7 @@ async fn what_npx_skills_copied_from_a_folder_is_adopted() {
     assert_eq!(machine.listed(), listed);
 }
 
-fn install(machine: &Machine, agents: &[&str]) {
+fn install(machine: &TestMachine, agents: &[&str]) {
     let tree = Tree::read(&machine.path("source/skills/pdf")).unwrap();
     let arrival = FetchedSkill {
         tree,
@@ -179,13 +180,13 @@ fn install(machine: &Machine, agents: &[&str]) {
     let ready = [CheckedSkill::check(arrival, &TrustStore::default()).unwrap()];
     let agents = agents.iter().map(|id| Agent::by_id(id).unwrap()).collect();
     let how = InstallOptions { agents, ..InstallOptions::default() };
-    let shelf = machine.shelf();
-    shelf.apply(&shelf.install(&ready, &how).unwrap(), &|| ()).unwrap();
+    let skill_set = machine.skill_set();
+    skill_set.apply(&skill_set.install(&ready, &how).unwrap(), &|| ()).unwrap();
 }
 
 #[test]
 fn npx_skills_lists_what_savoir_installed() {
-    let Some(machine) = Machine::new("npx skills, a list") else { return };
+    let Some(machine) = TestMachine::new("npx skills, a list") else { return };
     install(&machine, &["claude-code", "codex"]);
     let listed = machine.listed();
     assert!(!listed.is_empty() && listed.iter().all(|(name, _)| name == "pdf"), "{listed:?}");
@@ -196,7 +197,7 @@ fn npx_skills_lists_what_savoir_installed() {
 
 #[tokio::test]
 async fn what_clawhub_installed_is_adopted() {
-    let Some(machine) = Machine::new("clawhub, adopted") else { return };
+    let Some(machine) = TestMachine::new("clawhub, adopted") else { return };
     let registry = Registry::start(&machine);
     let workdir = machine.path("project");
     let options = ["--registry", &registry.address, "--workdir", workdir.to_str().unwrap()];
@@ -216,7 +217,7 @@ async fn what_clawhub_installed_is_adopted() {
 
 #[test]
 fn clawhub_lists_what_savoir_installed() {
-    let Some(machine) = Machine::new("clawhub, a list") else { return };
+    let Some(machine) = TestMachine::new("clawhub, a list") else { return };
     install(&machine, &["openclaw"]);
     let workdir = machine.path("project");
     let listed = machine.run("clawhub", &["--workdir", workdir.to_str().unwrap(), "list"]);

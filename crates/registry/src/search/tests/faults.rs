@@ -26,7 +26,7 @@ fn reopened(folder: &Path) -> (SearchIndex, u64) {
 }
 
 #[test]
-fn documents_and_number_are_kept_together() {
+fn commit_stores_documents_and_number() {
     let folder = TempDir::new().unwrap();
     let index = fresh(folder.path());
     index.apply(many(0, 3), 7).unwrap();
@@ -59,7 +59,7 @@ fn a_batch_that_ends_in_a_panic_is_not_applied() {
 }
 
 #[test]
-fn another_database_is_another_index() {
+fn index_of_other_database_is_rebuilt() {
     let folder = TempDir::new().unwrap();
     let index = fresh(folder.path());
     index.apply(many(0, 3), 7).unwrap();
@@ -72,7 +72,7 @@ fn another_database_is_another_index() {
 type Damage = (&'static str, fn(&Path));
 
 #[test]
-fn what_is_damaged_is_built_anew() {
+fn damaged_index_is_rebuilt() {
     let files = |folder: &Path| -> Vec<PathBuf> {
         let entries = fs::read_dir(folder.join("0/index")).unwrap();
         entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_file()).collect()
@@ -114,7 +114,7 @@ fn what_is_damaged_is_built_anew() {
 }
 
 #[test]
-fn a_number_that_was_changed_is_not_believed() {
+fn changed_number_is_rejected() {
     let folder = TempDir::new().unwrap();
     let index = fresh(folder.path());
     index.apply(many(0, 3), 123_456).unwrap();
@@ -127,7 +127,7 @@ fn a_number_that_was_changed_is_not_believed() {
 }
 
 #[test]
-fn what_a_process_left_that_was_ended_is_not_in_the_way() {
+fn leftover_lock_of_killed_process_is_ignored() {
     let inside = |folder: &Path| folder.join("0/index");
     let deletions = |folder: &Path| -> Vec<PathBuf> {
         let entries = fs::read_dir(inside(folder)).unwrap();
@@ -167,7 +167,7 @@ fn a_folder_that_cannot_be_written_to_is_named() {
 }
 
 #[test]
-fn each_opener_has_its_own_part_and_finds_it_again() {
+fn each_process_reuses_its_own_slot() {
     let folder = TempDir::new().unwrap();
     let first = fresh(folder.path());
     let second = fresh(folder.path());
@@ -179,7 +179,7 @@ fn each_opener_has_its_own_part_and_finds_it_again() {
 }
 
 #[test]
-fn who_stops_waits_for_the_last_commit() {
+fn shutdown_waits_for_commit() {
     let folder = TempDir::new().unwrap();
     let index = fresh(folder.path());
     let (begun, begins) = std::sync::mpsc::channel();
@@ -192,13 +192,13 @@ fn who_stops_waits_for_the_last_commit() {
             index.apply(slow, 1).unwrap();
         });
         begins.recv().unwrap();
-        index.settle();
+        index.wait_for_writer();
         assert_eq!((index.applied(), index.skill_count()), (1, 2));
     });
 }
 
 #[test]
-fn what_fails_can_be_started_over() {
+fn failed_index_can_be_rebuilt() {
     let folder = TempDir::new().unwrap();
     let index = fresh(folder.path());
     index.apply(many(0, 3), 7).unwrap();
@@ -262,7 +262,7 @@ fn applies_until_it_is_killed() {
 }
 
 #[test]
-fn what_is_killed_in_the_middle_has_its_last_commit() {
+fn killed_process_keeps_last_commit() {
     let folder = TempDir::new().unwrap();
     let mut child = child("applies_until_it_is_killed", "", folder.path());
     let running = folder.path().join("running");
@@ -297,7 +297,7 @@ fn applies_more_than_fits() {
 }
 
 #[test]
-fn when_the_disk_is_full_the_old_state_stays() {
+fn full_disk_keeps_old_index() {
     let folder = TempDir::new().unwrap();
     let index = fresh(folder.path());
     index.apply(many(0, 10), 1).unwrap();

@@ -2,7 +2,7 @@
 
 use super::{super::MatchKind, *};
 
-fn shop() -> TestIndex {
+fn sample_index() -> TestIndex {
     let mut chinese = skill("translate-docs", "把文档翻译成中文，支持多种语言");
     chinese.body = "使用方法：打开文件".into();
     let japanese = skill("tokyo-guide", "東京都の観光案内をします");
@@ -28,8 +28,8 @@ fn shop() -> TestIndex {
 }
 
 #[test]
-fn questions_and_their_first_answer() {
-    let shop = shop();
+fn queries_and_expected_first_result() {
+    let sample_index = sample_index();
     let table = [
         // Hyphens, spaces and none.
         ("web-search", "web-search"),
@@ -84,13 +84,13 @@ fn questions_and_their_first_answer() {
         ("review author:acme", "code-review"),
     ];
     for (text, first) in table {
-        assert_eq!(shop.keys(text).first().map(String::as_str), Some(first), "{text}");
+        assert_eq!(sample_index.keys(text).first().map(String::as_str), Some(first), "{text}");
     }
 }
 
 #[test]
-fn questions_without_an_answer() {
-    let shop = shop();
+fn queries_without_result() {
+    let sample_index = sample_index();
     let table = [
         "xyzzy",
         // Too short for an error.
@@ -108,28 +108,28 @@ fn questions_without_an_answer() {
         "\"観光東京\"",
     ];
     for text in table {
-        assert_eq!(shop.keys(text), Vec::<String>::new(), "{text}");
+        assert_eq!(sample_index.keys(text), Vec::<String>::new(), "{text}");
     }
 }
 
 #[test]
 fn names_are_not_stemmed() {
-    let shop = TestIndex::new(vec![skill("searches", "x"), skill("search-y", "x")]);
-    assert_eq!(shop.keys("searches")[0], "searches");
-    assert_eq!(shop.keys("search")[0], "search-y");
+    let sample_index = TestIndex::new(vec![skill("searches", "x"), skill("search-y", "x")]);
+    assert_eq!(sample_index.keys("searches")[0], "searches");
+    assert_eq!(sample_index.keys("search")[0], "search-y");
 }
 
 #[test]
-fn errors_are_forgiven_only_when_nothing_fits() {
-    let shop = TestIndex::new(vec![skill("form-filler", "x"), skill("from-csv", "x")]);
-    let hits = found(&shop.index, "form ").items;
+fn typos_are_corrected_only_without_exact_match() {
+    let sample_index = TestIndex::new(vec![skill("form-filler", "x"), skill("from-csv", "x")]);
+    let hits = found(&sample_index.index, "form ").items;
     assert_eq!((hits[0].key.as_str(), hits[0].how), ("form-filler", MatchKind::AllWords));
     assert_eq!((hits[1].key.as_str(), hits[1].how), ("from-csv", MatchKind::Similar));
 }
 
 #[test]
 fn filters_beside_the_text() {
-    let shop = shop();
+    let sample_index = sample_index();
     let query = |tags: &[&str], author: Option<&str>, tier| Query {
         tags: tags.iter().map(|&tag| tag.to_owned()).collect(),
         author: author.map(str::to_owned),
@@ -143,27 +143,31 @@ fn filters_beside_the_text() {
         (query(&[], None, Some(Tier::Experimental)), 0),
     ];
     for (query, count) in table {
-        assert_eq!(shop.index.search(&query, 10, 0).unwrap().items.len(), count, "{query:?}");
+        assert_eq!(
+            sample_index.index.search(&query, 10, 0).unwrap().items.len(),
+            count,
+            "{query:?}"
+        );
     }
 }
 
 #[test]
-fn an_empty_question_finds_everything_but_what_was_yanked() {
+fn empty_query_finds_all_not_yanked() {
     let mut yanked = skill("gone-bad", "do not use");
     yanked.yanked_all = true;
     yanked.downloads = 1_000_000;
     yanked.tags = vec!["x".into()];
-    let shop = TestIndex::new(vec![yanked, skill("good", "use")]);
-    assert_eq!(shop.keys(""), ["good"]);
+    let sample_index = TestIndex::new(vec![yanked, skill("good", "use")]);
+    assert_eq!(sample_index.keys(""), ["good"]);
     for text in ["gone", "tag:x", "do not", "gone-bda"] {
-        assert!(!shop.keys(text).contains(&"gone-bad".to_owned()), "{text}");
+        assert!(!sample_index.keys(text).contains(&"gone-bad".to_owned()), "{text}");
     }
-    assert_eq!(shop.keys("gone-bad"), ["gone-bad"], "who knows its name may read why");
+    assert_eq!(sample_index.keys("gone-bad"), ["gone-bad"], "who knows its name may read why");
 }
 
 #[test]
 fn changes_replace_and_remove() {
-    let shop = TestIndex::new(vec![skill("first", "alpha"), skill("second", "alpha")]);
+    let sample_index = TestIndex::new(vec![skill("first", "alpha"), skill("second", "alpha")]);
     let changed = skill("first", "beta");
     let entries = [
         IndexChange::Put(skill("first", "gamma")),
@@ -173,27 +177,27 @@ fn changes_replace_and_remove() {
         IndexChange::Put(skill("third", "alpha")),
         IndexChange::Remove("third".into()),
     ];
-    shop.index.apply(entries, 2).unwrap();
-    assert_eq!((shop.keys("alpha"), shop.keys("gamma")), (vec![], vec![]));
-    assert_eq!(shop.keys("beta"), ["first"]);
-    assert_eq!(shop.index.skill_count(), 1);
-    shop.index.clear().unwrap();
-    assert_eq!((shop.index.skill_count(), shop.keys("")), (0, vec![]));
-    shop.index.apply([IndexChange::Put(skill("again", "beta"))], 1).unwrap();
-    assert_eq!(shop.keys("beta"), ["again"]);
+    sample_index.index.apply(entries, 2).unwrap();
+    assert_eq!((sample_index.keys("alpha"), sample_index.keys("gamma")), (vec![], vec![]));
+    assert_eq!(sample_index.keys("beta"), ["first"]);
+    assert_eq!(sample_index.index.skill_count(), 1);
+    sample_index.index.clear().unwrap();
+    assert_eq!((sample_index.index.skill_count(), sample_index.keys("")), (0, vec![]));
+    sample_index.index.apply([IndexChange::Put(skill("again", "beta"))], 1).unwrap();
+    assert_eq!(sample_index.keys("beta"), ["again"]);
 }
 
 #[test]
 fn only_the_beginning_of_a_body_is_indexed() {
     let mut long = skill("long", "x");
     long.body = format!("needle {} haystack", "ä ".repeat(64 * 1024));
-    let shop = TestIndex::new(vec![long]);
-    assert_eq!(shop.keys("needle"), ["long"]);
-    assert_eq!(shop.keys("haystack"), Vec::<String>::new());
+    let sample_index = TestIndex::new(vec![long]);
+    assert_eq!(sample_index.keys("needle"), ["long"]);
+    assert_eq!(sample_index.keys("haystack"), Vec::<String>::new());
 }
 
 #[test]
-fn tidying_up_changes_no_answer_and_keeps_the_number() {
+fn merging_segments_keeps_results_and_number() {
     let folder = TempDir::new().unwrap();
     let index = fresh(folder.path());
     for (number, name) in ["web-search", "web-reader", "csv-reader"].iter().enumerate() {
@@ -202,9 +206,9 @@ fn tidying_up_changes_no_answer_and_keeps_the_number() {
     }
     index.apply([IndexChange::Remove("csv-reader".into())], 4).unwrap();
     let before = keys(&index, "reads");
-    index.tidy_up().unwrap();
+    index.merge_all_segments().unwrap();
     assert_eq!((keys(&index, "reads"), index.skill_count(), index.applied()), (before, 2, 4));
-    index.tidy_up().unwrap();
+    index.merge_all_segments().unwrap();
     drop(index);
     let (index, applied) = SearchIndex::open(folder.path(), DATABASE).unwrap();
     assert_eq!(
@@ -214,11 +218,11 @@ fn tidying_up_changes_no_answer_and_keeps_the_number() {
 }
 
 #[test]
-fn who_makes_two_errors_knows_the_first_letter() {
-    let shop = TestIndex::new(vec![skill("kubernetes", "runs things")]);
-    assert_eq!(shop.keys("kubrenetse"), ["kubernetes"]);
-    assert_eq!(shop.keys("gubernetes"), ["kubernetes"], "one error may be anywhere");
-    assert_eq!(shop.keys("gubrenetes"), Vec::<String>::new());
+fn two_typos_need_correct_first_letter() {
+    let sample_index = TestIndex::new(vec![skill("kubernetes", "runs things")]);
+    assert_eq!(sample_index.keys("kubrenetse"), ["kubernetes"]);
+    assert_eq!(sample_index.keys("gubernetes"), ["kubernetes"], "one error may be anywhere");
+    assert_eq!(sample_index.keys("gubrenetes"), Vec::<String>::new());
 }
 
 /// However many others fit as well or better.
@@ -233,10 +237,10 @@ fn skills_of_some_namespaces() {
         (0..300).map(|number| of("evil", &format!("pdf-{number}"))).collect();
     all.push(Document { body: "It also reads pdf.".into(), ..of("acme", "paper") });
     all.extend([of("inner", "forms"), skill("inner", "Reads PDF."), skill("lone", "Reads PDF.")]);
-    let shop = TestIndex::new(all);
+    let sample_index = TestIndex::new(all);
     let found = |text: &str, namespaces: &[&str]| {
         let namespaces = namespaces.iter().map(|&name| name.to_owned()).collect();
-        let hits = shop.index.search(&Query { namespaces, ..asked(text) }, 10, 0).unwrap();
+        let hits = sample_index.index.search(&Query { namespaces, ..asked(text) }, 10, 0).unwrap();
         let mut keys: Vec<String> = hits.items.into_iter().map(|hit| hit.key).collect();
         keys.sort();
         keys

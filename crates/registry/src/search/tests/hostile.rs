@@ -41,7 +41,7 @@ fn answers(text: &str) {
 }
 
 #[test]
-fn known_tricks() {
+fn hostile_queries_are_answered() {
     let tricks = [
         "\"".repeat(1999),
         "\"a".repeat(900),
@@ -90,11 +90,11 @@ fn hostile_documents() {
             updated_at: i64::MIN,
             yanked_all: false,
         };
-        let shop = TestIndex::new(vec![document.clone(), skill("innocent", "beside it")]);
-        assert_eq!(shop.index.skill_count(), 2, "{number}");
-        assert_eq!(shop.keys("innocent")[0], "innocent");
-        shop.index.apply([IndexChange::Remove(document.key)], 2).unwrap();
-        assert_eq!(shop.index.skill_count(), 1);
+        let sample_index = TestIndex::new(vec![document.clone(), skill("innocent", "beside it")]);
+        assert_eq!(sample_index.index.skill_count(), 2, "{number}");
+        assert_eq!(sample_index.keys("innocent")[0], "innocent");
+        sample_index.index.apply([IndexChange::Remove(document.key)], 2).unwrap();
+        assert_eq!(sample_index.index.skill_count(), 1);
     }
 }
 
@@ -102,12 +102,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn any_text_has_an_answer(text in "\\PC{0,300}") {
+    fn arbitrary_query_does_not_fail(text in "\\PC{0,300}") {
         answers(&text);
     }
 
     #[test]
-    fn any_pieces_have_an_answer(
+    fn arbitrary_query_parts_do_not_fail(
         pieces in prop::collection::vec(
             prop::sample::select(vec![
                 "\"", ":", "tag:", "author:", "tier:", "web", "serach", "東京", "-", " ", "\u{0}", "*", "the",

@@ -20,14 +20,14 @@ fn places() -> Vec<Document> {
 }
 
 #[test]
-fn places_count_in_their_order() {
-    let shop = TestIndex::new(places());
+fn field_weights_order_results() {
+    let sample_index = TestIndex::new(places());
     let order = ["kubernetes", "kubernetes-helper", "in-tags", "in-description", "in-body"];
-    assert_eq!(shop.keys("kubernetes"), order);
+    assert_eq!(sample_index.keys("kubernetes"), order);
 }
 
 #[test]
-fn weight_decides_where_texts_are_alike() {
+fn weight_breaks_ties() {
     let skill = |key: &str, tier, downloads, updated_at| Document {
         key: key.to_owned(),
         tier,
@@ -46,9 +46,9 @@ fn weight_decides_where_texts_are_alike() {
     for (what, worse, better) in table {
         for documents in [vec![worse.clone(), better.clone()], vec![better.clone(), worse.clone()]]
         {
-            let shop = TestIndex::new(documents);
+            let sample_index = TestIndex::new(documents);
             for text in ["reads tables", "csv-reader", "csv", "csv raeder", ""] {
-                assert_eq!(shop.keys(text)[0], better.key, "{what}: {text}");
+                assert_eq!(sample_index.keys(text)[0], better.key, "{what}: {text}");
             }
         }
     }
@@ -59,20 +59,20 @@ fn relevance_beats_weight_across_places() {
     let mut popular = skill("everything", "mentions invoices in passing, among many other things");
     popular.downloads = 1_000_000;
     popular.tier = Tier::Verified;
-    let shop = TestIndex::new(vec![popular, skill("invoices-reader", "reads them")]);
-    assert_eq!(shop.keys("invoices")[0], "invoices-reader");
+    let sample_index = TestIndex::new(vec![popular, skill("invoices-reader", "reads them")]);
+    assert_eq!(sample_index.keys("invoices")[0], "invoices-reader");
 }
 
 #[test]
-fn better_fits_come_first() {
-    let shop = TestIndex::new(vec![
+fn closer_matches_rank_first() {
+    let sample_index = TestIndex::new(vec![
         skill("deploy", "brings things to servers"),
         skill("deploy-cloud", "brings things to clouds"),
         skill("cloud-thing", "to deploy"),
         skill("deployment-of-x", "other"),
         skill("cloudy", "weather"),
     ]);
-    let hits = found(&shop.index, "deploy cloud").items;
+    let hits = found(&sample_index.index, "deploy cloud").items;
     let order: Vec<_> = hits.iter().map(|hit| (hit.key.as_str(), hit.how)).collect();
     let expected = [("deploy-cloud", MatchKind::JoinedName), ("cloud-thing", MatchKind::AllWords)];
     assert_eq!(order[..2], expected);
@@ -90,36 +90,43 @@ fn the_exact_name_comes_first() {
     scoped.namespace = Some("acme".into());
     let mut joined = skill("gitblame", "who was it");
     joined.downloads = 5000;
-    let shop = TestIndex::new(vec![popular, joined, scoped]);
+    let sample_index = TestIndex::new(vec![popular, joined, scoped]);
     for text in ["git-blame", "Git-Blame", "acme/git-blame"] {
-        assert_eq!(shop.keys(text)[0], "acme/git-blame", "{text}");
+        assert_eq!(sample_index.keys(text)[0], "acme/git-blame", "{text}");
     }
-    assert_eq!(shop.keys("gitblame")[..2], ["gitblame", "acme/git-blame"]);
-    assert_eq!(shop.keys("git blame")[..2], ["gitblame", "acme/git-blame"], "both are the name");
+    assert_eq!(sample_index.keys("gitblame")[..2], ["gitblame", "acme/git-blame"]);
+    assert_eq!(
+        sample_index.keys("git blame")[..2],
+        ["gitblame", "acme/git-blame"],
+        "both are the name"
+    );
 }
 
 #[test]
 fn pages_are_slices_of_one_list() {
     let named = |number| skill(&format!("page-{number:03}"), "turns pages");
-    let shop = TestIndex::new((0..50).map(named).collect());
-    let whole = shop.index.search(&asked("pages"), 50, 0).unwrap();
+    let sample_index = TestIndex::new((0..50).map(named).collect());
+    let whole = sample_index.index.search(&asked("pages"), 50, 0).unwrap();
     assert_eq!((whole.items.len(), whole.more), (50, false));
     assert!(whole.items.is_sorted_by_key(|hit| hit.key.clone()), "ties go by key");
     let mut pages = Vec::new();
     loop {
-        let page = shop.index.search(&asked("pages"), 7, pages.len()).unwrap();
+        let page = sample_index.index.search(&asked("pages"), 7, pages.len()).unwrap();
         pages.extend(page.items);
         if !page.more {
             break;
         }
     }
     assert_eq!(pages, whole.items);
-    assert_eq!(shop.index.search(&asked("pages"), 10, usize::MAX).unwrap(), SearchHits::default());
-    assert_eq!(shop.index.search(&asked("pages"), 0, 0).unwrap(), SearchHits::default());
+    assert_eq!(
+        sample_index.index.search(&asked("pages"), 10, usize::MAX).unwrap(),
+        SearchHits::default()
+    );
+    assert_eq!(sample_index.index.search(&asked("pages"), 0, 0).unwrap(), SearchHits::default());
 }
 
 #[test]
-fn ties_do_not_depend_on_how_skills_were_fed() {
+fn order_is_independent_of_insertion() {
     let documents: Vec<_> = (0..60).map(|number| skill(&format!("tie-{number}"), "same")).collect();
     let at_once = TestIndex::new(documents.clone());
     let one_by_one = TestIndex::new(Vec::new());

@@ -7,7 +7,7 @@ use savoir_sandbox::{HostGrant, HostPattern, Methods, Network, Scheme};
 use savoir_scan::Severity;
 use serde::Deserialize;
 
-use super::{EngineResult, Scanner, ScannerFailure, missing, not_needed, shown};
+use super::{EngineResult, Scanner, ScannerFailure, missing, not_needed, short_text};
 use crate::vetting::{Audit, Options, decoy_environment, finding::Finding};
 
 pub(super) const ENGINE_NAME: &str = "pip-audit";
@@ -59,7 +59,7 @@ pub(super) fn run(scanner: Option<&Scanner>, tree: &Tree, options: &Options) -> 
         return not_needed(ENGINE_NAME, "no vulnerability service is configured");
     };
     let started = Instant::now();
-    scanner.engine(started, ask(scanner, &pinned, service, options))
+    scanner.engine(started, run_scanner(scanner, &pinned, service, options))
 }
 
 /// Packages that `requirements.txt` and SKILL.md pin to one version.
@@ -100,7 +100,7 @@ fn parse(line: &str) -> Option<(String, String)> {
     (word(&name, "-_.") && word(version, ".+-_!")).then(|| (name, version.to_owned()))
 }
 
-fn ask(
+fn run_scanner(
     scanner: &Scanner,
     pinned: &[PinnedPackage],
     service: &str,
@@ -135,7 +135,7 @@ fn ask(
         methods: Methods::Read,
         private: false,
     }]);
-    let report: ScannerReport = scanner.ask(&place, &words, network, options)?;
+    let report: ScannerReport = scanner.run_scanner(&place, &words, network, options)?;
     findings(&report, pinned)
 }
 
@@ -147,24 +147,27 @@ fn findings(
     for package in &report.dependencies {
         let Some(known) = pinned.iter().find(|one| one.name == package.name.to_ascii_lowercase())
         else {
-            let why =
-                format!("it named a package that is not asked about: {}", shown(&package.name));
+            let why = format!(
+                "it named a package that is not asked about: {}",
+                short_text(&package.name)
+            );
             return Err(ScannerFailure { findings, why });
         };
         if let Some(reason) = &package.skip_reason {
-            return Err(ScannerFailure { findings, why: shown(reason) });
+            return Err(ScannerFailure { findings, why: short_text(reason) });
         }
         let version = package.version.as_deref().unwrap_or(&known.version);
         for hole in &package.vulns {
-            let id = shown(&hole.id);
-            let about = shown(&hole.description);
-            let message = format!("{} {} has a known hole: {about}", known.name, shown(version));
+            let id = short_text(&hole.id);
+            let about = short_text(&hole.description);
+            let message =
+                format!("{} {} has a known hole: {about}", known.name, short_text(version));
             let found =
                 Finding::new(ENGINE_NAME, format!("{ENGINE_NAME}:{id}"), Severity::High, message);
             let fix = hole
                 .fix_versions
                 .first()
-                .map(|fixed| format!("use {}=={}", known.name, shown(fixed)));
+                .map(|fixed| format!("use {}=={}", known.name, short_text(fixed)));
             let found = found.at(Some((known.file.clone(), known.line)));
             findings.push(Finding { fix, ..found });
         }
@@ -199,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn holes_become_findings() {
+    fn vulnerabilities_become_findings() {
         let mut tree = Tree::default();
         let bytes = b"x\njinja2==2.4.1\n".to_vec();
         tree.add("requirements.txt".into(), File { bytes, executable: false }).unwrap();

@@ -8,7 +8,8 @@ use savoir_scan::{Confidence, Severity};
 use serde::Deserialize;
 
 use super::{
-    CopiedFiles, EngineResult, Scanner, ScannerFailure, missing, not_needed, shown, unknown_file,
+    CopiedFiles, EngineResult, Scanner, ScannerFailure, missing, not_needed, short_text,
+    unknown_file,
 };
 use crate::vetting::{Options, finding::Finding};
 
@@ -46,7 +47,7 @@ pub(super) fn run(scanner: Option<&Scanner>, tree: &Tree, options: &Options) -> 
     let started = Instant::now();
     match CopiedFiles::of(tree, is_python) {
         Ok(None) => not_needed(ENGINE_NAME, "the package has no Python"),
-        Ok(Some(copies)) => scanner.engine(started, ask(scanner, &copies, options)),
+        Ok(Some(copies)) => scanner.engine(started, run_scanner(scanner, &copies, options)),
         Err(error) => scanner.engine(started, Err(error.to_string().into())),
     }
 }
@@ -60,7 +61,7 @@ fn is_python(path: &str, bytes: &[u8]) -> Option<&'static str> {
     (script || named).then_some("py")
 }
 
-fn ask(
+fn run_scanner(
     scanner: &Scanner,
     copies: &CopiedFiles,
     options: &Options,
@@ -69,7 +70,7 @@ fn ask(
     // Ignore `nosec` comments and default exclusions: the author of a package must not disable
     // checks.
     let words = ["-q", "-r", "--ignore-nosec", "-x", "/nothing", "-f", "json", "."];
-    let report: ScannerReport = scanner.ask(&folder, &words, Network::None, options)?;
+    let report: ScannerReport = scanner.run_scanner(&folder, &words, Network::None, options)?;
     findings(report, copies)
 }
 
@@ -85,7 +86,7 @@ fn findings(report: ScannerReport, copies: &CopiedFiles) -> Result<Vec<Finding>,
         None => Ok(findings),
         Some(Problem { filename, reason }) => {
             let path = copies.original(filename).unwrap_or("a file");
-            Err(ScannerFailure { findings, why: format!("{path}: {}", shown(reason)) })
+            Err(ScannerFailure { findings, why: format!("{path}: {}", short_text(reason)) })
         }
     }
 }
@@ -102,11 +103,11 @@ fn finding(issue: &Issue, path: &str) -> Finding {
         "MEDIUM" => Confidence::Medium,
         _ => Confidence::Low,
     };
-    let id = shown(&issue.test_id);
-    let message = shown(issue.text.trim_end_matches('.'));
+    let id = short_text(&issue.test_id);
+    let message = short_text(issue.text.trim_end_matches('.'));
     let found = Finding::new(ENGINE_NAME, format!("{ENGINE_NAME}:{id}"), severity, message);
     let found = found.at(Some((path.to_owned(), Some(issue.line_number))));
-    let fix = issue.more_info.as_deref().map(|text| format!("see {}", shown(text)));
+    let fix = issue.more_info.as_deref().map(|text| format!("see {}", short_text(text)));
     Finding { confidence, fix, ..found }
 }
 
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_and_unknown_files_are_trouble() {
+    fn scanner_errors_and_unknown_files_fail() {
         let error = json!([{ "filename": "./file00000.py", "reason": "syntax error" }]);
         for (report, expected) in [
             (json!({ "errors": error, "results": [] }), "lib/a.py: syntax error"),

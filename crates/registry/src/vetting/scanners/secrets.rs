@@ -8,7 +8,8 @@ use savoir_scan::Severity;
 use serde::Deserialize;
 
 use super::{
-    CopiedFiles, EngineResult, Scanner, ScannerFailure, missing, not_needed, shown, unknown_file,
+    CopiedFiles, EngineResult, Scanner, ScannerFailure, missing, not_needed, short_text,
+    unknown_file,
 };
 use crate::vetting::{Options, finding::Finding};
 
@@ -43,7 +44,7 @@ pub(super) fn run(scanner: Option<&Scanner>, tree: &Tree, options: &Options) -> 
     let started = Instant::now();
     match CopiedFiles::of(tree, kind) {
         Ok(None) => not_needed(ENGINE_NAME, "the package has no text"),
-        Ok(Some(copies)) => scanner.engine(started, ask(scanner, &copies, options)),
+        Ok(Some(copies)) => scanner.engine(started, run_scanner(scanner, &copies, options)),
         Err(error) => scanner.engine(started, Err(error.to_string().into())),
     }
 }
@@ -55,7 +56,7 @@ fn kind(path: &str, bytes: &[u8]) -> Option<&'static str> {
     is_text.then(|| known.unwrap_or("txt"))
 }
 
-fn ask(
+fn run_scanner(
     scanner: &Scanner,
     copies: &CopiedFiles,
     options: &Options,
@@ -64,7 +65,7 @@ fn ask(
     // Secrets are not tested at their service, and comments cannot hide one.
     let allowed = "detect_secrets.filters.allowlist.is_line_allowlisted";
     let words = ["-c", "1", "scan", "--all-files", "--no-verify", "--disable-filter", allowed, "."];
-    let report: ScannerReport = scanner.ask(&folder, &words, Network::None, options)?;
+    let report: ScannerReport = scanner.run_scanner(&folder, &words, Network::None, options)?;
     findings(report, copies)
 }
 
@@ -80,14 +81,14 @@ fn findings(report: ScannerReport, copies: &CopiedFiles) -> Result<Vec<Finding>,
 }
 
 fn finding(secret: &Secret, path: &str) -> Finding {
-    let kind = shown(&secret.kind);
+    let kind = short_text(&secret.kind);
     let guess = ENTROPY_PLUGINS.contains(&&*kind);
     let severity = if guess { Severity::Medium } else { Severity::High };
     let id = kind.to_ascii_lowercase().replace(' ', "-");
     let message = format!("this looks like a secret: {kind}");
     Finding::new(ENGINE_NAME, format!("{ENGINE_NAME}:{id}"), severity, message)
         .at(Some((path.to_owned(), Some(secret.line_number))))
-        .fixed_by("take it out, and make it invalid where it is valid")
+        .with_fix("take it out, and make it invalid where it is valid")
 }
 
 #[cfg(test)]
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn guesses_matter_less() {
+    fn entropy_findings_have_low_severity() {
         let mut tree = Tree::default();
         let file = File { bytes: b"x".to_vec(), executable: false };
         tree.add("a.txt".into(), file).unwrap();

@@ -99,7 +99,7 @@ async fn ask(client: &Client, wanted: &PublishedRef) -> Result<PublishedDetails,
         || RegistryError::Unknown { name: wanted.name.clone(), registry: client.address() };
     let package = client.index(&wanted.name).await?.ok_or_else(unknown)?;
     let fits = package.iter().filter(|line| wanted.range.matches(&line.version));
-    let none = || match package.taken_down(&wanted.range) {
+    let none = || match package.find_taken_down_in(&wanted.range) {
         Some(gone) => RegistryError::taken_down(gone, client.address()),
         None => RegistryError::NoFit {
             name: wanted.name.clone(),

@@ -73,7 +73,7 @@ fn next_assigned_version(args: &Args, request: &PublishRequest) -> Option<Versio
     let client = home(args, request).ok()?;
     let name = &request.submission.name;
     let index = runtime::block_on(async { Ok(client.index(name).await?) });
-    Some(index.ok()?.unwrap_or_default().next_counted())
+    Some(index.ok()?.unwrap_or_default().next_assigned_version())
 }
 
 /// The error of the registry, with its findings as hints.

@@ -144,7 +144,7 @@ async fn find(args: &Args) -> Result<TestedRegistry, CommandError> {
             .named("registry_unreachable")
             .hint("name the address of a registry: http://127.0.0.1:7878/registry")
     })?;
-    match tested_registry.shut().await {
+    match tested_registry.unavailable_reason().await {
         None => Ok(tested_registry),
         Some(why) => Err(CommandError::input(format!("{url}: {why}"))
             .named("unauthorized")
@@ -182,6 +182,7 @@ async fn log_in(url: &str, email: &str) -> Result<String, CommandError> {
 
 fn finish(
     args: &Args,
+
     tested_registry: &TestedRegistry,
     outcomes: &[CheckOutcome],
 ) -> Result<ExitCode, CommandError> {

@@ -102,7 +102,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
                 let own = own_key(&public, Path::new(key));
                 let registry = client.address();
                 let add = async |team: &str| {
-                    let purpose = Purpose { holding: team, registry: &registry };
+                    let purpose = Purpose { owner_scope: team, registry: &registry };
                     let proof = own.as_ref().and_then(|own| own.prove(purpose));
                     let (proved, label) = (proof.is_some(), label.clone());
                     let mut new = NewKey { public_key: text.clone(), label, email: None, proof };

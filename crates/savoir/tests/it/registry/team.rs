@@ -153,7 +153,7 @@ fn namespace_keys_are_trusted_only_with_consent() {
     let proof = body.as_object_mut().expect("an object").remove("proof").expect("a proof");
     let key = PublicKey::parse(public.as_str().expect("a text")).expect("a key");
     let registry = test_env.url();
-    let purpose = Purpose { holding: "acme", registry: &registry };
+    let purpose = Purpose { owner_scope: "acme", registry: &registry };
     assert!(possession::is_proved(&key, purpose, proof.as_str().expect("a text")), "{proof}");
     assert_eq!((way, body), (format!("POST {at}"), json!({"public_key": public, "label": "desk"})));
     let seen = SigningKey::generate().expect("a key").public_key().to_text();

@@ -29,7 +29,7 @@ async fn fill(registry_storage: &RegistryStorage) {
     registry_storage.publish(&ada, "acme/tool", "1.0.0", &[]).await;
     let acme: OwnerScope = "acme".parse().expect("it works");
     let key = NewKey {
-        holding: &acme,
+        owner_scope: &acme,
         key_id: "k1",
         public_key: "p",
         label: "l",

@@ -29,14 +29,14 @@ pub(super) fn router() -> OpenApiRouter<App> {
 }
 
 /// The name of a right without the prefix `registry:`.
-fn short(right: Right) -> &'static str {
+fn short_name(right: Right) -> &'static str {
     right.as_str().strip_prefix("registry:").unwrap_or(right.as_str())
 }
 
 /// Parses `publish`, `registry:publish` or `registry:publish:acme`. A right without a namespace or
 /// skill gets `place`.
-fn grant(text: &str, place: Option<&OwnerScope>) -> Option<Grant> {
-    let long = Right::ALL.into_iter().find(|right| short(*right) == text);
+fn parse_grant(text: &str, place: Option<&OwnerScope>) -> Option<Grant> {
+    let long = Right::ALL.into_iter().find(|right| short_name(*right) == text);
     let grant = match long {
         Some(right) => Grant { right, place: None },
         None => text.parse().ok()?,
@@ -79,7 +79,7 @@ impl Shape for WantedRegistryToken {
         let place = place.and_then(|text| match text.parse::<OwnerScope>() {
             Ok(place) => Some(place),
             Err(error) => {
-                let at = members.place("namespace");
+                let at = members.location_of("namespace");
                 let value = Value::from(text);
                 members.reject(ShapeError::new("value_error", at, error.to_string(), value));
                 None
@@ -96,17 +96,18 @@ fn scopes(members: &mut Members, place: Option<&OwnerScope>) -> Vec<Grant> {
     let wanted = members.optional_texts("scopes").unwrap_or_default();
     let given = members.value("scopes").and_then(Value::as_array).map_or(0, Vec::len);
     if !(1..=MAX_SCOPES).contains(&given) {
-        let (at, message) = (members.place("scopes"), format!("name 1 to {MAX_SCOPES} scopes"));
+        let (at, message) =
+            (members.location_of("scopes"), format!("name 1 to {MAX_SCOPES} scopes"));
         members.reject(ShapeError::new("too_long", at, message, Value::Null));
         return Vec::new();
     }
     let mut grants = Vec::new();
     for (n, text) in wanted.iter().enumerate() {
-        match grant(text, place) {
+        match parse_grant(text, place) {
             Some(grant) if grants.contains(&grant) => {}
             Some(grant) => grants.push(grant),
             None => {
-                let mut at = members.place("scopes");
+                let mut at = members.location_of("scopes");
                 at.push(n.into());
                 let message = "read, publish, yank or owner; also as registry:publish:acme, if no \
                     other namespace is named";
@@ -141,7 +142,7 @@ impl From<ApiToken> for RegistryToken {
         let fits = |grant: &Grant| grant.right == Right::Read || grant.place == place;
         let one = grants.len() == token.scopes.len() && grants.iter().all(fits);
         let scopes = if one {
-            grants.iter().map(|grant| short(grant.right).to_owned()).collect()
+            grants.iter().map(|grant| short_name(grant.right).to_owned()).collect()
         } else {
             token.scopes
         };
@@ -191,12 +192,12 @@ async fn whoami(
     let memberships = registry(&app).memberships(caller.user.id).await?;
     let role = if actor.is_admin() { "admin" } else { "user" };
     let scopes = match &caller.token {
-        None => Right::ALL.into_iter().map(|right| short(right).to_owned()).collect(),
+        None => Right::ALL.into_iter().map(|right| short_name(right).to_owned()).collect(),
         Some(token) => grants(token)
             .into_iter()
             .map(|grant| match grant.place {
-                None => short(grant.right).to_owned(),
-                Some(place) => format!("{}:{place}", short(grant.right)),
+                None => short_name(grant.right).to_owned(),
+                Some(place) => format!("{}:{place}", short_name(grant.right)),
             })
             .chain(actor.is_admin().then(|| Scope::Admin.as_str().to_owned()))
             .collect(),
@@ -206,13 +207,13 @@ async fn whoami(
         email: Some(caller.user.email),
         role: Some(role.to_owned()),
         scopes,
-        namespaces: memberships.into_iter().map(|member| member.holding.to_string()).collect(),
+        namespaces: memberships.into_iter().map(|member| member.owner_scope.to_string()).collect(),
     };
     Ok(respond(StatusCode::OK, &who))
 }
 
-fn must_be_person(acting: &RegistryCaller) -> RegistryResult<()> {
-    match acting.caller.token {
+fn check_logged_in(registry_caller: &RegistryCaller) -> RegistryResult<()> {
+    match registry_caller.caller.token {
         None => Ok(()),
         Some(_) => Err(RegistryApiError::forbidden("only a person who logged in can do this")),
     }
@@ -227,9 +228,9 @@ fn must_be_person(acting: &RegistryCaller) -> RegistryResult<()> {
         docs::TooMany, docs::Unavailable
     )
 )]
-async fn list(State(app): State<App>, acting: RegistryCaller) -> RegistryResult<Response> {
-    must_be_person(&acting)?;
-    let all = app.database.accounts().tokens(acting.caller.user.id).await?;
+async fn list(State(app): State<App>, registry_caller: RegistryCaller) -> RegistryResult<Response> {
+    check_logged_in(&registry_caller)?;
+    let all = app.database.accounts().tokens(registry_caller.caller.user.id).await?;
     let ours = all.into_iter().filter(|token| !grants(token).is_empty());
     Ok(respond(StatusCode::OK, &RegistryTokenList { items: ours.map(Into::into).collect() }))
 }
@@ -245,16 +246,16 @@ async fn list(State(app): State<App>, acting: RegistryCaller) -> RegistryResult<
 )]
 async fn create(
     State(app): State<App>,
-    acting: RegistryCaller,
+    registry_caller: RegistryCaller,
     Body(wanted): Body<WantedRegistryToken>,
 ) -> RegistryResult<Response> {
-    must_be_person(&acting)?;
+    check_logged_in(&registry_caller)?;
     let wanted = Wanted {
         name: wanted.name,
         scopes: wanted.scopes.iter().map(ToString::to_string).collect(),
         expires_in_days: wanted.expires_in_days,
     };
-    let CreatedToken { kept, secret } = tokens::make(&app, &acting.caller, wanted).await?;
+    let CreatedToken { kept, secret } = tokens::make(&app, &registry_caller.caller, wanted).await?;
     let made = MadeRegistryToken { known: kept.into(), token: secret };
     Ok(respond(StatusCode::CREATED, &made))
 }
@@ -271,13 +272,13 @@ async fn create(
 )]
 async fn end(
     State(app): State<App>,
-    acting: RegistryCaller,
+    registry_caller: RegistryCaller,
     PathParams(id): PathParams<String>,
 ) -> RegistryResult<StatusCode> {
-    if acting.caller.token.as_ref().is_none_or(|own| own.id != id) {
-        must_be_person(&acting)?;
+    if registry_caller.caller.token.as_ref().is_none_or(|own| own.id != id) {
+        check_logged_in(&registry_caller)?;
     }
-    if tokens::end(&app, &acting.caller, &id).await? {
+    if tokens::end(&app, &registry_caller.caller, &id).await? {
         return Ok(StatusCode::NO_CONTENT);
     }
     Err(RegistryApiError::not_found("you have no such token; list yours to see their ids"))
@@ -300,7 +301,7 @@ mod tests {
             ("admin", None, None),
             ("publish:acme", None, None),
         ] {
-            let grant = grant(text, place).map(|grant| grant.to_string());
+            let grant = parse_grant(text, place).map(|grant| grant.to_string());
             assert_eq!(grant.as_deref(), full, "{text}");
         }
     }

@@ -80,7 +80,7 @@ async fn by_digest(
 }
 
 /// Returns the archive of a version that was selected by a range.
-pub(super) async fn chosen(
+pub(super) async fn send_chosen(
     app: &App,
     known: &PackageVersion,
     method: &Method,
@@ -96,7 +96,7 @@ pub(super) async fn chosen(
     if *method == Method::GET && response.status() == StatusCode::OK {
         app.registry_state.downloads.count(&known.package, &known.version);
     }
-    describe(response.headers_mut(), &known.version, &known.integrity);
+    add_version_headers(response.headers_mut(), &known.version, &known.integrity);
     let filename = known.package.filename(&known.version);
     let attached = format!("attachment; filename=\"{filename}\"");
     if let Ok(attached) = HeaderValue::from_str(&attached) {
@@ -105,7 +105,7 @@ pub(super) async fn chosen(
     Ok(response)
 }
 
-fn describe(headers: &mut HeaderMap, version: &Version, integrity: &str) {
+fn add_version_headers(headers: &mut HeaderMap, version: &Version, integrity: &str) {
     for (name, value) in
         [(VERSION_HEADER, version.to_string()), (INTEGRITY_HEADER, integrity.to_owned())]
     {
@@ -130,7 +130,7 @@ impl ArtefactBody<'_> {
 
     async fn whole(self, app: &App) -> RegistryResult<CacheableResponse> {
         let bytes = registry(app).blob(self.sha256).await?;
-        let bytes = bytes.ok_or_else(|| lost(self.sha256))?;
+        let bytes = bytes.ok_or_else(|| missing_blob(self.sha256))?;
         Ok(CacheableResponse::with_etag(ZIP_MEDIA_TYPE, self.caching, self.sha256, bytes)
             .with_ranges())
     }
@@ -170,7 +170,7 @@ impl ArtefactBody<'_> {
         let body = if *method == Method::HEAD {
             Body::empty()
         } else {
-            Body::from_stream(pieces(app, self.sha256.to_owned(), range.clone(), all))
+            Body::from_stream(archive_stream(app, self.sha256.to_owned(), range.clone(), all))
         };
         let mut response = self.response(status, &tag, body);
         let length = (range.end - range.start).to_string();
@@ -211,14 +211,14 @@ fn redirect(link: &str) -> RegistryResult<Response> {
     Ok(response)
 }
 
-pub(super) fn lost(sha256: &str) -> RegistryApiError {
+pub(super) fn missing_blob(sha256: &str) -> RegistryApiError {
     RegistryApiError::failed(&format!(
         "the blob {sha256} is not in the storage; restore it from a backup"
     ))
 }
 
 /// The rest of an archive that is streamed.
-struct Sending {
+struct ArchiveStream {
     app: App,
     sha256: String,
     range: Range<u64>,
@@ -226,20 +226,20 @@ struct Sending {
     digest: Option<Sha256>,
 }
 
-fn pieces(
+fn archive_stream(
     app: App,
     sha256: String,
     range: Range<u64>,
     all: bool,
 ) -> impl Stream<Item = io::Result<Bytes>> {
-    let sending = Sending { app, sha256, range, digest: all.then(Sha256::new) };
+    let sending = ArchiveStream { app, sha256, range, digest: all.then(Sha256::new) };
     stream::try_unfold(sending, |mut sending| async move {
         let piece = sending.next().await?;
         Ok(piece.map(|piece| (piece, sending)))
     })
 }
 
-impl Sending {
+impl ArchiveStream {
     async fn next(&mut self) -> io::Result<Option<Bytes>> {
         if self.range.is_empty() {
             return Ok(None);
@@ -255,14 +255,14 @@ impl Sending {
         self.range.start = end;
         if let Some(digest) = &mut self.digest {
             digest.update(&piece);
-            if self.range.is_empty() && !self.is_right() {
+            if self.range.is_empty() && !self.has_expected_digest() {
                 return Err(self.broken("its bytes have another digest"));
             }
         }
         Ok(Some(piece))
     }
 
-    fn is_right(&mut self) -> bool {
+    fn has_expected_digest(&mut self) -> bool {
         use std::fmt::Write as _;
 
         let digest = self.digest.take().unwrap_or_default().finalize();

@@ -15,7 +15,7 @@ const MAX_FINDINGS: usize = 200;
 
 /// The fields of the report that are read.
 #[derive(Debug, Deserialize)]
-pub(super) struct Reported {
+pub(super) struct PublisherScanReport {
     verdict: String,
     #[serde(default)]
     engine: Option<String>,
@@ -29,7 +29,7 @@ pub(super) struct Reported {
     findings: Vec<Value>,
 }
 
-impl Reported {
+impl PublisherScanReport {
     pub(super) fn read(text: &[u8], of: &Submission, version: &Version) -> RegistryResult<Self> {
         let refused =
             |code, message: String| RegistryApiError::new(StatusCode::BAD_REQUEST, code, message);
@@ -62,7 +62,7 @@ impl Reported {
     }
 
     /// Sets the worse of both verdicts, and adds the reported findings to the scan result.
-    pub(super) fn lower(mut self, scan: &mut ScanResult) {
+    pub(super) fn make_stricter(mut self, scan: &mut ScanResult) {
         let rank = |verdict: ScanVerdict| match verdict {
             ScanVerdict::Allow => 0,
             ScanVerdict::Review => 1,

@@ -21,8 +21,8 @@ use super::{
     error::{RegistryApiError, RegistryResult},
     extract::{ReadAccess, RegistryCaller, registry},
     people,
-    request::{Below, Body, OneOrAll, OneVersion, respond},
-    settled,
+    request::{Body, PackageOrVersionPath, RoutePrefix, VersionPath, respond},
+    wait_until_visible,
 };
 use crate::{
     app::App,
@@ -44,15 +44,15 @@ pub(super) fn router() -> OpenApiRouter<App> {
             .routes(routes!(withdraw))
             .routes(routes!(signatures, countersign))
     };
-    let all = Below {
+    let all = RoutePrefix {
         prefix: "/api/v1/skills/{name}",
         suffix: "_all",
         parameters: &[("name", "The skill")],
     };
     OpenApiRouter::new()
-        .merge(Below::FLAT.put(of_version()))
-        .merge(Below::IN_NAMESPACE.put(of_version()))
-        .merge(all.put(OpenApiRouter::new().routes(routes!(deprecate))))
+        .merge(RoutePrefix::FLAT.mount(of_version()))
+        .merge(RoutePrefix::IN_NAMESPACE.mount(of_version()))
+        .merge(all.mount(OpenApiRouter::new().routes(routes!(deprecate))))
 }
 
 impl Shape for wire::Yank {
@@ -105,7 +105,7 @@ impl Shape for Countersign {
             members.pattern("signer", "^(publisher|auditor)$", |text| named(text).is_some());
         let record = members.any("record");
         if !record.is_object() && members.value("record").is_some() {
-            let (place, message) = (members.place("record"), "Input should be an object");
+            let (place, message) = (members.location_of("record"), "Input should be an object");
             members.reject(ShapeError::new("dict_type", place, message, Value::Null));
         }
         Self { signer: named(&signer).unwrap_or(Signer::Publisher), record }
@@ -197,7 +197,7 @@ impl From<Signature> for ListedSignature {
 async fn yank(
     State(app): State<App>,
     RegistryCaller { actor, .. }: RegistryCaller,
-    OneVersion { package, version }: OneVersion,
+    VersionPath { package, version }: VersionPath,
     Body(wire::Yank { yanked, reason }): Body<wire::Yank>,
 ) -> RegistryResult<Response> {
     if yanked {
@@ -205,7 +205,7 @@ async fn yank(
     } else {
         registry(&app).unyank(&actor, &package, &version).await?;
     }
-    settled(&app).await;
+    wait_until_visible(&app).await;
     let blocked = registry(&app).version(&package, &version).await?.why_blocked();
     let (name, version) = (package.to_string(), version.to_string());
     Ok(respond(StatusCode::OK, &YankState { name, version, yanked, blocked }))
@@ -226,11 +226,11 @@ async fn yank(
 async fn deprecate(
     State(app): State<App>,
     RegistryCaller { actor, .. }: RegistryCaller,
-    OneOrAll { package, version }: OneOrAll,
+    PackageOrVersionPath { package, version }: PackageOrVersionPath,
     Body(wire::Deprecate { message }): Body<wire::Deprecate>,
 ) -> RegistryResult<Response> {
     registry(&app).deprecate(&actor, &package, version.as_ref(), message.as_deref()).await?;
-    settled(&app).await;
+    wait_until_visible(&app).await;
     let (name, version) = (package.to_string(), version.map(|version| version.to_string()));
     Ok(respond(StatusCode::OK, &Deprecated { name, version, message }))
 }
@@ -260,11 +260,11 @@ pub(super) async fn same_content(
 async fn withdraw(
     State(app): State<App>,
     RegistryCaller { actor, .. }: RegistryCaller,
-    OneVersion { package, version }: OneVersion,
+    VersionPath { package, version }: VersionPath,
     Body(Withdraw { why }): Body<Withdraw>,
 ) -> RegistryResult<Response> {
     registry(&app).withdraw(&actor, &package, &version, &why).await?;
-    settled(&app).await;
+    wait_until_visible(&app).await;
     let same_content = same_content(&app, &package, &version).await?;
     let (name, version) = (package.to_string(), version.to_string());
     Ok(respond(StatusCode::OK, &GoneVersion { name, version, withdrawn: true, same_content }))
@@ -281,7 +281,7 @@ async fn withdraw(
 async fn signatures(
     State(app): State<App>,
     _: ReadAccess,
-    OneVersion { package, version }: OneVersion,
+    VersionPath { package, version }: VersionPath,
 ) -> RegistryResult<Response> {
     // Fails for a version that does not exist or was withdrawn, unlike an unsigned one.
     registry(&app).version(&package, &version).await?;
@@ -305,17 +305,18 @@ async fn signatures(
 )]
 async fn countersign(
     State(app): State<App>,
-    acting: RegistryCaller,
-    OneVersion { package, version }: OneVersion,
+    registry_caller: RegistryCaller,
+    VersionPath { package, version }: VersionPath,
     Body(Countersign { signer, record }): Body<Countersign, MAX_SIGNATURE_BYTES>,
 ) -> RegistryResult<Response> {
-    acting.actor.must_have(Right::Publish, Some(&package.holding()))?;
+    registry_caller.actor.check_right(Right::Publish, Some(&package.owner_scope()))?;
     let known = registry(&app).version(&package, &version).await?;
-    let keys = keys_of(&app, &acting, &package, signer).await?;
+    let keys = signer_keys(&app, &registry_caller, &package, signer).await?;
     let key_id = check(&app, &known, &record, keys).await?;
     let new = NewSignature { signer, key_id: key_id.clone(), record: record.to_string() };
-    let tier = registry(&app).add_signature(&acting.actor, &package, &version, &new).await?;
-    settled(&app).await;
+    let tier =
+        registry(&app).add_signature(&registry_caller.actor, &package, &version, &new).await?;
+    wait_until_visible(&app).await;
     let signed = Signed {
         name: package.to_string(),
         version: known.version.to_string(),
@@ -328,25 +329,25 @@ async fn countersign(
 
 /// The keys that may have signed. Callers who cannot use any are rejected before the archive is
 /// read.
-async fn keys_of(
+async fn signer_keys(
     app: &App,
-    acting: &RegistryCaller,
+    registry_caller: &RegistryCaller,
     package: &PackageName,
     signer: Signer,
 ) -> RegistryResult<(OwnerScope, Vec<RegistryKey>)> {
-    let holding = match signer {
+    let owner_scope = match signer {
         Signer::Publisher => {
-            people::must_be_member(app, acting, &package.holding()).await?;
-            package.holding()
+            people::check_member(app, registry_caller, &package.owner_scope()).await?;
+            package.owner_scope()
         }
         Signer::Auditor => OwnerScope::auditors(),
     };
-    let keys = registry(app).keys(&holding).await?;
-    let own = |key: &RegistryKey| key.account == Some(acting.caller.user.id);
-    if signer == Signer::Auditor && !acting.actor.is_admin() && !keys.iter().any(own) {
+    let keys = registry(app).keys(&owner_scope).await?;
+    let own = |key: &RegistryKey| key.account == Some(registry_caller.caller.user.id);
+    if signer == Signer::Auditor && !registry_caller.actor.is_admin() && !keys.iter().any(own) {
         return Err(RegistryError::NotAdmin.into());
     }
-    Ok((holding, keys))
+    Ok((owner_scope, keys))
 }
 
 /// Verifies a record with the published files, and returns the key that signed them.
@@ -354,17 +355,20 @@ async fn check(
     app: &App,
     known: &PackageVersion,
     record: &Value,
-    (holding, keys): (OwnerScope, Vec<RegistryKey>),
+    (owner_scope, keys): (OwnerScope, Vec<RegistryKey>),
 ) -> RegistryResult<String> {
-    let lost = || RegistryApiError::failed(&format!("the artefact {} is lost", known.sha256));
-    let bytes = registry(app).blob(&known.sha256).await?.ok_or_else(lost)?;
+    let missing_blob =
+        || RegistryApiError::failed(&format!("the artefact {} is lost", known.sha256));
+    let bytes = registry(app).blob(&known.sha256).await?.ok_or_else(missing_blob)?;
     let (name, version) = (known.package.name().to_owned(), known.version.to_string());
     let store: TrustStore =
-        keys.iter().filter(|key| key.revoked.is_none()).filter_map(trusted).collect();
+        keys.iter().filter(|key| key.revoked.is_none()).filter_map(to_trusted_key).collect();
     let record = record.to_string();
     let checked = tokio::task::spawn_blocking(move || {
-        let tree = published(&bytes, record).map_err(|error| RegistryApiError::failed(&error))?;
-        trust::verify(&tree, &name, &version, &store).map_err(|error| wrong(&error.to_string()))
+        let tree =
+            tree_with_record(&bytes, record).map_err(|error| RegistryApiError::failed(&error))?;
+        trust::verify(&tree, &name, &version, &store)
+            .map_err(|error| signature_error(&error.to_string()))
     });
     let attestation = checked.await.map_err(|error| RegistryApiError::failed(&error))??;
     // Signatures of other kinds may come from the archive, and are not part of this record.
@@ -375,29 +379,29 @@ async fn check(
     }
     let revoked = |key: &&RegistryKey| signers().any(|signer| signer.key_id == key.key_id);
     if let Some(key) = keys.iter().find(revoked) {
-        return Err(RegistryError::KeyRevoked { holding, key_id: key.key_id.clone() }.into());
+        return Err(RegistryError::KeyRevoked { owner_scope, key_id: key.key_id.clone() }.into());
     }
     let message =
-        format!("no key that signed this is registered for `{holding}`; register it first");
+        format!("no key that signed this is registered for `{owner_scope}`; register it first");
     Err(RegistryApiError::new(StatusCode::FORBIDDEN, "unknown_key", message))
 }
 
-fn trusted(key: &RegistryKey) -> Option<TrustedKey> {
+fn to_trusted_key(key: &RegistryKey) -> Option<TrustedKey> {
     Some(TrustedKey {
         key: PublicKey::parse(&key.public_key).ok()?,
-        publisher: key.holding.to_string(),
+        publisher: key.owner_scope.to_string(),
         role: trust::Role::Publisher,
         namespaces: None,
     })
 }
 
-fn wrong(why: &str) -> RegistryApiError {
+fn signature_error(why: &str) -> RegistryApiError {
     let message = format!("this signature does not hold: {why}; sign what was published, again");
     RegistryApiError::new(StatusCode::BAD_REQUEST, "invalid_signature", message)
 }
 
 /// The published files, with a record instead of the signatures in the archive.
-fn published(bytes: &[u8], record: String) -> Result<Tree, archive::ArchiveError> {
+fn tree_with_record(bytes: &[u8], record: String) -> Result<Tree, archive::ArchiveError> {
     let (_, skill) = archive::one_skill(archive::unpack(bytes)?)?;
     let mut tree = Tree::default();
     for (path, file) in skill.into_files().filter(|(path, _)| !SIGNATURE_FILES.contains(&&**path)) {

@@ -73,7 +73,7 @@ impl RegistryApiError {
 
     /// Adds a more specific code.
     #[must_use]
-    pub(super) fn because(self, reason: &'static str) -> Self {
+    pub(super) fn with_reason(self, reason: &'static str) -> Self {
         Self { reason: Some(reason), ..self }
     }
 
@@ -196,12 +196,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_store_refuses() {
+    fn store_errors_become_http_errors() {
         let name: RegistryApiError =
             "A B".parse::<savoir_store::registry::PackageName>().unwrap_err().into();
         assert_eq!((name.status, &*name.code), (StatusCode::BAD_REQUEST, "invalid_request"));
         let last: RegistryApiError =
-            RegistryError::LastOwner { holding: "acme".parse().unwrap() }.into();
+            RegistryError::LastOwner { owner_scope: "acme".parse().unwrap() }.into();
         assert_eq!((last.status, &*last.code), (StatusCode::CONFLICT, "last_owner"));
         let secret = StoreError::Setting("password=x".to_owned());
         let failed: RegistryApiError = RegistryError::Store(secret).into();

@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use super::error::{RegistryApiError, RegistryResult};
 use crate::{
     app::App,
-    auth::{Caller, caller, spend},
+    auth::{Caller, authenticate_caller, count_request},
     client::address_key,
     config::Readers,
     middleware::RateLimitStatus,
@@ -39,9 +39,9 @@ impl RegistryCaller {
         headers: &HeaderMap,
         budget: Option<&RateLimitStatus>,
     ) -> RegistryResult<Self> {
-        let caller = caller(app, headers).await?;
+        let caller = authenticate_caller(app, headers).await?;
         let key = format!("registry user:{}", caller.user.id);
-        spend(app, &key, app.config.limits.all, budget).await?;
+        count_request(app, &key, app.config.limits.all, budget).await?;
         let actor = caller.actor();
         Ok(Self { caller, actor })
     }
@@ -66,7 +66,9 @@ impl FromRequestParts<App> for OptionalCaller {
         if !parts.headers.contains_key(header::AUTHORIZATION) {
             return Ok(Self(None));
         }
-        RegistryCaller::from_request_parts(parts, app).await.map(|acting| Self(Some(acting)))
+        RegistryCaller::from_request_parts(parts, app)
+            .await
+            .map(|registry_caller| Self(Some(registry_caller)))
     }
 }
 
@@ -81,7 +83,7 @@ impl FromRequestParts<App> for ReadAccess {
         if app.config.registry.readers == Readers::Everyone {
             let who = address_key(&app.config, &parts.headers, &parts.extensions);
             let limit = app.config.limits.all.saturating_mul(READ_LIMIT_FACTOR);
-            match spend(app, &format!("registry {who}"), limit, None).await {
+            match count_request(app, &format!("registry {who}"), limit, None).await {
                 // Reads still work if the counter cannot be written.
                 Err(error) if error.status().is_server_error() => {
                     tracing::warn!("reads are not counted: {}", error.text());
@@ -92,7 +94,7 @@ impl FromRequestParts<App> for ReadAccess {
         }
         let RegistryCaller { actor, .. } =
             RegistryCaller::find(app, &parts.headers, parts.extensions.get()).await?;
-        actor.must_have(Right::Read, None)?;
+        actor.check_right(Right::Read, None)?;
         Ok(Self)
     }
 }
@@ -174,15 +176,15 @@ impl FromRequestParts<App> for Query {
 }
 
 /// Parses the name of a package in the default or another namespace.
-pub(super) fn package(namespace: Option<&str>, name: &str) -> RegistryResult<PackageName> {
+pub(super) fn parse_package(namespace: Option<&str>, name: &str) -> RegistryResult<PackageName> {
     let namespace = match namespace {
         Some(namespace) => Namespace::parse(namespace)?,
-        None => Namespace::default_one(),
+        None => Namespace::default_namespace(),
     };
     Ok(PackageName::new(namespace, name)?)
 }
 
-pub(super) fn version(text: &str) -> RegistryResult<Version> {
+pub(super) fn parse_version(text: &str) -> RegistryResult<Version> {
     savoir_skill::version::parse_version(text)
         .map_err(|error| RegistryApiError::invalid(format!("this is no version: {error}")))
 }

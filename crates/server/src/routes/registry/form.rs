@@ -54,8 +54,10 @@ impl Form {
         let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         let mut form = match kind.as_str() {
             "multipart/form-data" => {
-                let reading =
-                    timeout(Duration::from_secs(BODY_TIMEOUT_SECONDS), Self::parts(request));
+                let reading = timeout(
+                    Duration::from_secs(BODY_TIMEOUT_SECONDS),
+                    Self::read_within_timeout(request),
+                );
                 reading.await.map_err(|_| too_slow())??
             }
             "application/zip" => {
@@ -87,13 +89,13 @@ impl Form {
         Ok(form)
     }
 
-    async fn parts(request: Request) -> RegistryResult<Self> {
+    async fn read_within_timeout(request: Request) -> RegistryResult<Self> {
         let mut request = request.map(|body| Body::new(Limited::new(body, MAX_FORM_BYTES)));
         // The default limit of axum is lower.
         DefaultBodyLimit::disable().apply(&mut request);
         let parts = Multipart::from_request(request, &()).await;
         let mut parts = parts.map_err(|_| RegistryApiError::invalid("the form has no boundary"))?;
-        let form = Self::gather(&mut parts).await;
+        let form = Self::read_parts(&mut parts).await;
         if form.is_err() {
             // Read the rest of the upload: a client that is still sending would not see the
             // response, only a broken connection.
@@ -102,11 +104,11 @@ impl Form {
         form
     }
 
-    async fn gather(parts: &mut Multipart) -> RegistryResult<Self> {
+    async fn read_parts(parts: &mut Multipart) -> RegistryResult<Self> {
         let mut form = Self::default();
         let mut seen = HashSet::new();
-        while let Some(requested_range) = parts.next_field().await.map_err(|error| wrong(&error))? {
-            let name = requested_range.name().unwrap_or_default().to_owned();
+        while let Some(field) = parts.next_field().await.map_err(|error| form_error(&error))? {
+            let name = field.name().unwrap_or_default().to_owned();
             if PART_NAMES.contains(&name.as_str()) && !seen.insert(name.clone()) {
                 // Programs that read the first part and programs that read the last one would see
                 // two different packages.
@@ -114,19 +116,18 @@ impl Form {
             }
             match name.as_str() {
                 "artifact" => {
-                    form.artifact =
-                        bytes(requested_range, "artifact", MAX_ARCHIVE_BYTES as usize).await?;
+                    form.artifact = bytes(field, "artifact", MAX_ARCHIVE_BYTES as usize).await?;
                 }
                 "skill" => {
-                    form.skill = Some(bytes(requested_range, "skill", MAX_TEXT_BYTES).await?);
+                    form.skill = Some(bytes(field, "skill", MAX_TEXT_BYTES).await?);
                 }
                 "audit" => {
-                    form.audit = Some(bytes(requested_range, "audit", MAX_TEXT_BYTES).await?);
+                    form.audit = Some(bytes(field, "audit", MAX_TEXT_BYTES).await?);
                 }
-                "namespace" => form.namespace = text(requested_range, "namespace").await?,
-                "name" => form.name = text(requested_range, "name").await?,
-                "version" => form.version = text(requested_range, "version").await?,
-                "changelog" => form.changelog = text(requested_range, "changelog").await?,
+                "namespace" => form.namespace = text(field, "namespace").await?,
+                "name" => form.name = text(field, "name").await?,
+                "version" => form.version = text(field, "version").await?,
+                "changelog" => form.changelog = text(field, "changelog").await?,
                 // Unknown parts are ignored, so that clients can send more.
                 _ => {}
             }
@@ -135,9 +136,9 @@ impl Form {
     }
 }
 
-async fn bytes(mut requested_range: Field<'_>, name: &str, most: usize) -> RegistryResult<Bytes> {
+async fn bytes(mut field: Field<'_>, name: &str, most: usize) -> RegistryResult<Bytes> {
     let mut all = Vec::new();
-    while let Some(some) = requested_range.chunk().await.map_err(|error| wrong(&error))? {
+    while let Some(some) = field.chunk().await.map_err(|error| form_error(&error))? {
         if all.len() + some.len() > most {
             let message = format!("the part `{name}` has more than {most} bytes");
             return Err(RegistryApiError::new(
@@ -152,14 +153,14 @@ async fn bytes(mut requested_range: Field<'_>, name: &str, most: usize) -> Regis
 }
 
 /// The text of a part; `None` if it is empty.
-async fn text(requested_range: Field<'_>, name: &str) -> RegistryResult<Option<String>> {
-    let bytes = bytes(requested_range, name, MAX_TEXT_BYTES).await?;
+async fn text(field: Field<'_>, name: &str) -> RegistryResult<Option<String>> {
+    let bytes = bytes(field, name, MAX_TEXT_BYTES).await?;
     let text = String::from_utf8(bytes.into())
         .map_err(|_| RegistryApiError::invalid(format!("the part `{name}` is not UTF-8")))?;
     Ok(Some(text).filter(|text| !text.is_empty()))
 }
 
-fn wrong(error: &MultipartError) -> RegistryApiError {
+fn form_error(error: &MultipartError) -> RegistryApiError {
     if error.status() == StatusCode::PAYLOAD_TOO_LARGE {
         let message = format!("the form has more than {MAX_FORM_BYTES} bytes");
         return RegistryApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "artifact_too_large", message);

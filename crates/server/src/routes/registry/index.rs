@@ -19,7 +19,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     docs,
     error::{RegistryApiError, RegistryResult},
-    extract::{PathParams, Query, ReadAccess, package, registry},
+    extract::{PathParams, Query, ReadAccess, parse_package, registry},
     respond_and_cache,
 };
 use crate::app::App;
@@ -51,7 +51,7 @@ async fn config(
     _: ReadAccess,
     (method, headers): (Method, HeaderMap),
 ) -> RegistryResult<Response> {
-    let base = super::base(&app);
+    let base = super::registry_url(&app);
     let config = wire::Config {
         version: INDEX_VERSION,
         artifacts: wire::Config::ARTIFACTS.to_owned(),
@@ -78,7 +78,7 @@ async fn flat(
     PathParams((prefix, name)): PathParams<(String, String)>,
     (method, uri, headers): (Method, Uri, HeaderMap),
 ) -> RegistryResult<Response> {
-    let answer = show(&app, &prefix, &package(None, &name)?, &uri).await?;
+    let answer = show(&app, &prefix, &parse_package(None, &name)?, &uri).await?;
     Ok(answer.respond(&method, &headers))
 }
 
@@ -100,7 +100,7 @@ async fn in_namespace(
     PathParams((prefix, namespace, name)): PathParams<(String, String, String)>,
     (method, uri, headers): (Method, Uri, HeaderMap),
 ) -> RegistryResult<Response> {
-    let answer = show(&app, &prefix, &package(Some(&namespace), &name)?, &uri).await?;
+    let answer = show(&app, &prefix, &parse_package(Some(&namespace), &name)?, &uri).await?;
     Ok(answer.respond(&method, &headers))
 }
 

@@ -16,9 +16,9 @@ use super::{
     docs,
     error::{RegistryApiError, RegistryResult},
     extract::{OptionalCaller, PathParams, Query, ReadAccess, RegistryCaller, registry},
-    people::{MAX_EMAIL_LENGTH, account, emails, must_own},
-    request::{Below, Body, Owned, respond},
-    settled,
+    people::{MAX_EMAIL_LENGTH, account, check_owner, emails},
+    request::{Body, OwnerScopePath, RoutePrefix, respond},
+    wait_until_visible,
 };
 use crate::{
     app::App,
@@ -35,14 +35,15 @@ const MAX_REASON_LENGTH: usize = 1000;
 const MAX_KEYS: usize = 100;
 
 /// Routes for the keys of a team, below the path of the team.
-pub(super) fn of_team() -> OpenApiRouter<App> {
+pub(super) fn team_router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list, add)).routes(routes!(revoke))
 }
 
 /// Routes for the keys of the auditors of the registry.
 pub(super) fn router() -> OpenApiRouter<App> {
-    let auditors = Below { prefix: "/api/v1/auditors", suffix: "_of_auditors", parameters: &[] };
-    auditors.put(of_team())
+    let auditors =
+        RoutePrefix { prefix: "/api/v1/auditors", suffix: "_of_auditors", parameters: &[] };
+    auditors.mount(team_router())
 }
 
 /// A key that is to be registered.
@@ -132,11 +133,11 @@ struct RevokedKey {
 async fn list(
     State(app): State<App>,
     _: ReadAccess,
-    OptionalCaller(acting): OptionalCaller,
-    Owned(holding): Owned,
+    OptionalCaller(registry_caller): OptionalCaller,
+    OwnerScopePath(owner_scope): OwnerScopePath,
 ) -> RegistryResult<Response> {
-    let keys = registry(&app).keys(&holding).await?;
-    let sees = acting.is_some_and(|acting| acting.actor.is_admin());
+    let keys = registry(&app).keys(&owner_scope).await?;
+    let sees = registry_caller.is_some_and(|registry_caller| registry_caller.actor.is_admin());
     let accounts = keys.iter().filter_map(|key| key.account).filter(|_| sees);
     let emails = emails(&app, accounts.collect()).await?;
     let listed = |key: RegistryKey| {
@@ -160,40 +161,40 @@ async fn list(
 )]
 async fn add(
     State(app): State<App>,
-    acting: RegistryCaller,
-    Owned(holding): Owned,
+    registry_caller: RegistryCaller,
+    OwnerScopePath(owner_scope): OwnerScopePath,
     Body(WantedKey { public_key, label, email, proof }): Body<WantedKey>,
 ) -> RegistryResult<Response> {
-    must_change(&app, &acting, &holding).await?;
-    let (key, public_key) = readable(&public_key)?;
+    check_may_change(&app, &registry_caller, &owner_scope).await?;
+    let (key, public_key) = parse_key(&public_key)?;
     let key_id = key.key_id();
     if let Some(proof) = &proof {
-        must_prove(&app, &key, &holding, proof)?;
+        check_proof(&app, &key, &owner_scope, proof)?;
     }
     let account = match email {
         None => None,
-        Some(_) if holding != OwnerScope::auditors() => {
+        Some(_) if owner_scope != OwnerScope::auditors() => {
             return Err(RegistryApiError::invalid("`email` is for keys of auditors; leave it out"));
         }
         Some(email) => Some(account(&app, &email).await?),
     };
-    if registry(&app).keys(&holding).await?.len() >= MAX_KEYS {
-        let message = format!("`{holding}` has {MAX_KEYS} keys; no more can be registered");
+    if registry(&app).keys(&owner_scope).await?.len() >= MAX_KEYS {
+        let message = format!("`{owner_scope}` has {MAX_KEYS} keys; no more can be registered");
         return Err(RegistryApiError::new(StatusCode::CONFLICT, "too_many_keys", message));
     }
     let new = NewKey {
-        holding: &holding,
+        owner_scope: &owner_scope,
         key_id: &key_id,
         public_key: &public_key,
         label: label.as_deref().unwrap_or_default(),
         account: account.as_ref().map(|account| account.id),
         proved: proof.is_some(),
     };
-    registry(&app).add_key(&acting.actor, new).await?;
-    settled(&app).await;
-    let keys = registry(&app).keys(&holding).await?;
-    let lost = || RegistryApiError::failed(&format!("the key {key_id} is gone again"));
-    let kept = keys.into_iter().find(|key| key.key_id == key_id).ok_or_else(lost)?;
+    registry(&app).add_key(&registry_caller.actor, new).await?;
+    wait_until_visible(&app).await;
+    let keys = registry(&app).keys(&owner_scope).await?;
+    let missing_blob = || RegistryApiError::failed(&format!("the key {key_id} is gone again"));
+    let kept = keys.into_iter().find(|key| key.key_id == key_id).ok_or_else(missing_blob)?;
     Ok(respond(StatusCode::CREATED, &ListedKey::new(kept, account.map(|account| account.email))))
 }
 
@@ -211,53 +212,59 @@ async fn add(
 )]
 async fn revoke(
     State(app): State<App>,
-    acting: RegistryCaller,
-    Owned(holding): Owned,
+    registry_caller: RegistryCaller,
+    OwnerScopePath(owner_scope): OwnerScopePath,
     PathParams(mut parts): PathParams<HashMap<String, String>>,
     query: Query,
 ) -> RegistryResult<Response> {
-    must_change(&app, &acting, &holding).await?;
+    check_may_change(&app, &registry_caller, &owner_scope).await?;
     let key_id = parts.remove("key_id").unwrap_or_default();
     let reason = query.text("reason").unwrap_or_default();
     if reason.chars().count() > MAX_REASON_LENGTH {
         let message = format!("`reason` has more than {MAX_REASON_LENGTH} characters");
         return Err(RegistryApiError::invalid(message));
     }
-    let lowered = registry(&app).revoke_key(&acting.actor, &holding, &key_id, reason).await?;
-    settled(&app).await;
+    let lowered =
+        registry(&app).revoke_key(&registry_caller.actor, &owner_scope, &key_id, reason).await?;
+    wait_until_visible(&app).await;
     Ok(respond(StatusCode::OK, &RevokedKey { key_id, lowered }))
 }
 
-async fn must_change(
+async fn check_may_change(
     app: &App,
-    acting: &RegistryCaller,
-    holding: &OwnerScope,
+    registry_caller: &RegistryCaller,
+    owner_scope: &OwnerScope,
 ) -> RegistryResult<()> {
-    if *holding != OwnerScope::auditors() {
-        return must_own(app, acting, holding).await.map(drop);
+    if *owner_scope != OwnerScope::auditors() {
+        return check_owner(app, registry_caller, owner_scope).await.map(drop);
     }
-    if !acting.actor.is_admin() {
+    if !registry_caller.actor.is_admin() {
         return Err(RegistryError::NotAdmin.into());
     }
-    Ok(acting.actor.must_have(Right::Own, Some(holding))?)
+    Ok(registry_caller.actor.check_right(Right::Own, Some(owner_scope))?)
 }
 
 /// Rejects an invalid proof of possession.
-fn must_prove(app: &App, key: &PublicKey, holding: &OwnerScope, proof: &str) -> RegistryResult<()> {
-    let (holding, registry) = (holding.to_string(), super::base(app));
-    if is_proved(key, Purpose { holding: &holding, registry: &registry }, proof) {
+fn check_proof(
+    app: &App,
+    key: &PublicKey,
+    owner_scope: &OwnerScope,
+    proof: &str,
+) -> RegistryResult<()> {
+    let (owner_scope, registry) = (owner_scope.to_string(), super::registry_url(app));
+    if is_proved(key, Purpose { owner_scope: &owner_scope, registry: &registry }, proof) {
         return Ok(());
     }
     let message = format!(
-        "`proof` is no signature of the key {} that says that it signs for {holding} today in the \
+        "`proof` is no signature of the key {} that says that it signs for {owner_scope} today in the \
          registry {registry}",
         key.key_id()
     );
-    Err(RegistryApiError::invalid(message).because("wrong_proof"))
+    Err(RegistryApiError::invalid(message).with_reason("wrong_proof"))
 }
 
 /// Parses a key that can sign records. Also returns the text that is stored.
-fn readable(text: &str) -> RegistryResult<(PublicKey, String)> {
+fn parse_key(text: &str) -> RegistryResult<(PublicKey, String)> {
     let wrong =
         |why: &dyn std::fmt::Display| RegistryApiError::invalid(format!("`public_key`: {why}"));
     let key = PublicKey::parse(text).map_err(|error| wrong(&error))?;

@@ -15,7 +15,7 @@ use super::{
     docs,
     error::{RegistryApiError, RegistryResult},
     extract::{Query, RegistryCaller, registry},
-    people::{emails, must_be_member},
+    people::{check_member, emails},
     request::respond,
 };
 use crate::app::App;
@@ -111,17 +111,18 @@ impl AddressVisibility {
 )]
 async fn log(
     State(app): State<App>,
-    acting: RegistryCaller,
+    registry_caller: RegistryCaller,
     query: Query,
 ) -> RegistryResult<Response> {
     let package: Option<PackageName> = query.text("package").map(str::parse).transpose()?;
-    let holding: Option<OwnerScope> = query.text("namespace").map(str::parse).transpose()?;
-    let sight = must_see(&app, &acting, package.as_ref(), holding.as_ref()).await?;
+    let owner_scope: Option<OwnerScope> = query.text("namespace").map(str::parse).transpose()?;
+    let sight =
+        check_may_read(&app, &registry_caller, package.as_ref(), owner_scope.as_ref()).await?;
     let before = query.number("cursor", i64::MAX as u64)?;
     let limit = query.number("limit", MAX_PAGE_SIZE)?.unwrap_or(DEFAULT_PAGE_SIZE);
     let account = match query.text("account") {
         None => None,
-        Some(text) => Some(number(&app, text, &sight).await?),
+        Some(text) => Some(account_number(&app, text, &sight).await?),
     };
     let act = |word: &str| {
         let unknown =
@@ -132,18 +133,18 @@ async fn log(
     if acts.len() > MAX_ACTS {
         return Err(RegistryApiError::invalid(format!("give `act` at most {MAX_ACTS} times")));
     }
-    let filter = AuditFilter { package, holding, account, acts };
+    let filter = AuditFilter { package, owner_scope, account, acts };
     let found = registry(&app).audit(&filter, before, limit).await?;
     let last = found.last().filter(|_| found.len() as u64 == limit).map(|entry| entry.change.seq);
     let accounts = found.iter().filter_map(|entry| entry.account).collect();
     let emails = emails(&app, accounts).await?;
-    let items = found.into_iter().map(|entry| shown(entry, &emails, &sight)).collect();
+    let items = found.into_iter().map(|entry| to_log_entry(entry, &emails, &sight)).collect();
     let next_cursor = last.filter(|seq| *seq > 1).map(|seq| seq.to_string());
     Ok(respond(StatusCode::OK, &AuditLog { items, next_cursor }))
 }
 
 /// The account id for an email address or an id.
-async fn number(app: &App, text: &str, sight: &AddressVisibility) -> RegistryResult<i64> {
+async fn account_number(app: &App, text: &str, sight: &AddressVisibility) -> RegistryResult<i64> {
     if let Ok(number) = text.parse() {
         return Ok(number);
     }
@@ -153,7 +154,11 @@ async fn number(app: &App, text: &str, sight: &AddressVisibility) -> RegistryRes
     Ok(found.filter(|account| sight.has(*account)).unwrap_or(0))
 }
 
-fn shown(entry: AuditEntry, emails: &HashMap<i64, String>, sight: &AddressVisibility) -> LogEntry {
+fn to_log_entry(
+    entry: AuditEntry,
+    emails: &HashMap<i64, String>,
+    sight: &AddressVisibility,
+) -> LogEntry {
     let seen = entry.account.is_none_or(|account| sight.has(account));
     // An account without an email address was deleted.
     let who = |account: i64| match emails.get(&account) {
@@ -168,34 +173,35 @@ fn shown(entry: AuditEntry, emails: &HashMap<i64, String>, sight: &AddressVisibi
         token: entry.token.filter(|_| seen),
         package: entry.change.package.map(|package| package.to_string()),
         version: entry.change.version.map(|version| version.to_string()),
-        namespace: entry.holding.map(|holding| holding.to_string()),
+        namespace: entry.owner_scope.map(|owner_scope| owner_scope.to_string()),
         details: entry.details,
     }
 }
 
 /// Checks that the caller may see the requested entries. Returns whose addresses the caller sees in
 /// them.
-async fn must_see(
+async fn check_may_read(
     app: &App,
-    acting: &RegistryCaller,
+    registry_caller: &RegistryCaller,
     package: Option<&PackageName>,
-    holding: Option<&OwnerScope>,
+    owner_scope: Option<&OwnerScope>,
 ) -> RegistryResult<AddressVisibility> {
-    if acting.actor.is_admin() {
+    if registry_caller.actor.is_admin() {
         return Ok(AddressVisibility::Everybody);
     }
     let places: Vec<OwnerScope> =
-        package.map(PackageName::holding).into_iter().chain(holding.cloned()).collect();
+        package.map(PackageName::owner_scope).into_iter().chain(owner_scope.cloned()).collect();
     if places.is_empty() {
         let message = "name a `package` or a `namespace` of yours; only administrators see all";
         return Err(RegistryApiError::forbidden(message));
     }
     let mut team = HashSet::new();
     for place in &places {
-        let may_read = acting.actor.must_have(Right::Read, Some(place));
-        may_read
-            .or_else(|error| acting.actor.must_have(Right::Own, Some(place)).map_err(|_| error))?;
-        let members = must_be_member(app, acting, place).await?;
+        let may_read = registry_caller.actor.check_right(Right::Read, Some(place));
+        may_read.or_else(|error| {
+            registry_caller.actor.check_right(Right::Own, Some(place)).map_err(|_| error)
+        })?;
+        let members = check_member(app, registry_caller, place).await?;
         team.extend(members.into_iter().map(|member| member.user_id));
     }
     Ok(AddressVisibility::Team(team))

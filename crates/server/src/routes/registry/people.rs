@@ -19,8 +19,8 @@ use super::{
     error::{RegistryApiError, RegistryResult},
     extract::{OptionalCaller, PathParams, ReadAccess, RegistryCaller, registry},
     keys,
-    request::{Below, Body, Owned, respond},
-    settled,
+    request::{Body, OwnerScopePath, RoutePrefix, respond},
+    wait_until_visible,
 };
 use crate::{
     app::App,
@@ -31,18 +31,18 @@ use crate::{
 pub(super) const MAX_EMAIL_LENGTH: usize = 255;
 
 /// The paths of teams.
-const PREFIX_PATHS: [Below; 3] = [
-    Below {
+const PREFIX_PATHS: [RoutePrefix; 3] = [
+    RoutePrefix {
         prefix: "/api/v1/namespaces/{namespace}",
         suffix: "_of_namespace",
         parameters: &[("namespace", "The namespace")],
     },
-    Below {
+    RoutePrefix {
         prefix: "/api/v1/skills/{name}",
         suffix: "_of_skill",
         parameters: &[("name", "The skill, which has its own team")],
     },
-    Below {
+    RoutePrefix {
         prefix: "/api/v1/skills/{namespace}/{name}",
         suffix: "_of_skill_in",
         parameters: &[
@@ -63,8 +63,8 @@ pub(super) fn router() -> OpenApiRouter<App> {
             .routes(routes!(members, set_member))
             .routes(routes!(remove_member))
             .routes(routes!(transfer))
-            .merge(keys::of_team());
-        all.merge(place.put(team))
+            .merge(keys::team_router());
+        all.merge(place.mount(team))
     })
 }
 
@@ -153,43 +153,43 @@ struct PrefixGrant {
 }
 
 /// Fails unless the caller is a member of a team, or an administrator.
-pub(super) async fn must_be_member(
+pub(super) async fn check_member(
     app: &App,
-    acting: &RegistryCaller,
-    holding: &OwnerScope,
+    registry_caller: &RegistryCaller,
+    owner_scope: &OwnerScope,
 ) -> RegistryResult<Vec<Member>> {
-    must_be(app, acting, holding, TeamRole::Publisher).await
+    check_role(app, registry_caller, owner_scope, TeamRole::Publisher).await
 }
 
 /// Fails unless the caller may change a team. The error reveals nothing about accounts.
-pub(super) async fn must_own(
+pub(super) async fn check_owner(
     app: &App,
-    acting: &RegistryCaller,
-    holding: &OwnerScope,
+    registry_caller: &RegistryCaller,
+    owner_scope: &OwnerScope,
 ) -> RegistryResult<Vec<Member>> {
-    acting.actor.must_have(Right::Own, Some(holding))?;
-    must_be(app, acting, holding, TeamRole::Owner).await
+    registry_caller.actor.check_right(Right::Own, Some(owner_scope))?;
+    check_role(app, registry_caller, owner_scope, TeamRole::Owner).await
 }
 
-async fn must_be(
+async fn check_role(
     app: &App,
-    acting: &RegistryCaller,
-    holding: &OwnerScope,
+    registry_caller: &RegistryCaller,
+    owner_scope: &OwnerScope,
     least: TeamRole,
 ) -> RegistryResult<Vec<Member>> {
-    let members = registry(app).members(holding).await?;
-    if acting.actor.is_admin() {
+    let members = registry(app).members(owner_scope).await?;
+    if registry_caller.actor.is_admin() {
         return Ok(members);
     }
-    let holding = holding.clone();
-    match members.iter().find(|member| member.user_id == acting.caller.user.id) {
+    let owner_scope = owner_scope.clone();
+    match members.iter().find(|member| member.user_id == registry_caller.caller.user.id) {
         Some(member) if member.role >= least => Ok(members),
-        Some(_) => Err(RegistryError::NotOwner { holding }.into()),
+        Some(_) => Err(RegistryError::NotOwner { owner_scope }.into()),
         None if members.is_empty() => {
-            let what = format!("namespace or package `{holding}`");
+            let what = format!("namespace or package `{owner_scope}`");
             Err(RegistryError::NotFound { what }.into())
         }
-        None => Err(RegistryError::NotMember { holding }.into()),
+        None => Err(RegistryError::NotMember { owner_scope }.into()),
     }
 }
 
@@ -232,7 +232,7 @@ async fn create(
 ) -> RegistryResult<Response> {
     let namespace = Namespace::parse(&namespace)?;
     registry(&app).create_namespace(&actor, &namespace).await?;
-    settled(&app).await;
+    wait_until_visible(&app).await;
     let namespace = namespace.to_string();
     Ok(respond(StatusCode::CREATED, &CreatedNamespace { namespace }))
 }
@@ -248,18 +248,18 @@ async fn create(
 async fn members(
     State(app): State<App>,
     _: ReadAccess,
-    OptionalCaller(acting): OptionalCaller,
-    Owned(holding): Owned,
+    OptionalCaller(registry_caller): OptionalCaller,
+    OwnerScopePath(owner_scope): OwnerScopePath,
 ) -> RegistryResult<Response> {
-    let members = registry(&app).members(&holding).await?;
+    let members = registry(&app).members(&owner_scope).await?;
     if members.is_empty() {
-        let what = format!("namespace or package `{holding}`");
+        let what = format!("namespace or package `{owner_scope}`");
         return Err(RegistryError::NotFound { what }.into());
     }
-    let sees = acting.is_some_and(|acting| {
-        let own = members.iter().any(|member| member.user_id == acting.caller.user.id);
-        (own || acting.actor.is_admin())
-            && acting.actor.must_have(Right::Own, Some(&holding)).is_ok()
+    let sees = registry_caller.is_some_and(|registry_caller| {
+        let own = members.iter().any(|member| member.user_id == registry_caller.caller.user.id);
+        (own || registry_caller.actor.is_admin())
+            && registry_caller.actor.check_right(Right::Own, Some(&owner_scope)).is_ok()
     });
     let ids = members.iter().map(|member| member.user_id).filter(|_| sees);
     let mut emails = emails(&app, ids.collect()).await?;
@@ -285,16 +285,16 @@ async fn members(
 )]
 async fn set_member(
     State(app): State<App>,
-    acting: RegistryCaller,
-    Owned(holding): Owned,
+    registry_caller: RegistryCaller,
+    OwnerScopePath(owner_scope): OwnerScopePath,
     Body(WantedMember { email, role }): Body<WantedMember>,
 ) -> RegistryResult<Response> {
-    must_own(&app, &acting, &holding).await?;
+    check_owner(&app, &registry_caller, &owner_scope).await?;
     let user = account(&app, &email).await?;
-    registry(&app).set_member(&acting.actor, &holding, user.id, role).await?;
-    settled(&app).await;
+    registry(&app).set_member(&registry_caller.actor, &owner_scope, user.id, role).await?;
+    wait_until_visible(&app).await;
     let (id, email, role) = (user.id, user.email, role.as_str());
-    let namespace = holding.to_string();
+    let namespace = owner_scope.to_string();
     Ok(respond(StatusCode::OK, &SetMember { namespace, id, email, role }))
 }
 
@@ -310,23 +310,23 @@ async fn set_member(
 )]
 async fn remove_member(
     State(app): State<App>,
-    acting: RegistryCaller,
-    Owned(holding): Owned,
+    registry_caller: RegistryCaller,
+    OwnerScopePath(owner_scope): OwnerScopePath,
     PathParams(parts): PathParams<HashMap<String, String>>,
 ) -> RegistryResult<StatusCode> {
     let who = parts.get("who").map(String::as_str).unwrap_or_default();
-    let own = &acting.caller.user;
+    let own = &registry_caller.caller.user;
     let id = if who.eq_ignore_ascii_case(&own.email) || who == own.id.to_string() {
         own.id
     } else {
-        must_own(&app, &acting, &holding).await?;
+        check_owner(&app, &registry_caller, &owner_scope).await?;
         match who.parse() {
             Ok(id) => id,
             Err(_) => account(&app, who).await?.id,
         }
     };
-    registry(&app).remove_member(&acting.actor, &holding, id).await?;
-    settled(&app).await;
+    registry(&app).remove_member(&registry_caller.actor, &owner_scope, id).await?;
+    wait_until_visible(&app).await;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -340,28 +340,28 @@ async fn remove_member(
 )]
 async fn transfer(
     State(app): State<App>,
-    acting: RegistryCaller,
-    Owned(holding): Owned,
+    registry_caller: RegistryCaller,
+    OwnerScopePath(owner_scope): OwnerScopePath,
     Body(Transfer { to, from }): Body<Transfer>,
 ) -> RegistryResult<Response> {
-    let members = must_own(&app, &acting, &holding).await?;
+    let members = check_owner(&app, &registry_caller, &owner_scope).await?;
     let from = match from {
         Some(from) => account(&app, &from).await?.id,
-        None => giver(&acting, &members)?,
+        None => transferring_owner(&registry_caller, &members)?,
     };
     let to = account(&app, &to).await?;
-    registry(&app).transfer(&acting.actor, &holding, from, to.id).await?;
-    settled(&app).await;
-    let (namespace, owner) = (holding.to_string(), to.email);
+    registry(&app).transfer(&registry_caller.actor, &owner_scope, from, to.id).await?;
+    wait_until_visible(&app).await;
+    let (namespace, owner) = (owner_scope.to_string(), to.email);
     Ok(respond(StatusCode::OK, &Transferred { namespace, owner }))
 }
 
 /// The current owner if the request names none: the caller, or, for an administrator, the only
 /// owner.
-fn giver(acting: &RegistryCaller, members: &[Member]) -> RegistryResult<i64> {
+fn transferring_owner(registry_caller: &RegistryCaller, members: &[Member]) -> RegistryResult<i64> {
     let owners = || members.iter().filter(|member| member.role == TeamRole::Owner);
     let mut ids = owners().map(|owner| owner.user_id);
-    let own = acting.caller.user.id;
+    let own = registry_caller.caller.user.id;
     if ids.clone().any(|id| id == own) {
         return Ok(own);
     }
@@ -371,11 +371,15 @@ fn giver(acting: &RegistryCaller, members: &[Member]) -> RegistryResult<i64> {
     }
 }
 
-async fn grantee(app: &App, acting: &RegistryCaller, email: &str) -> RegistryResult<User> {
-    if !acting.actor.is_admin() {
+async fn find_new_owner(
+    app: &App,
+    registry_caller: &RegistryCaller,
+    email: &str,
+) -> RegistryResult<User> {
+    if !registry_caller.actor.is_admin() {
         return Err(RegistryError::NotAdmin.into());
     }
-    acting.actor.must_have(Right::Own, None)?;
+    registry_caller.actor.check_right(Right::Own, None)?;
     account(app, email).await
 }
 
@@ -393,10 +397,10 @@ async fn grantee(app: &App, acting: &RegistryCaller, email: &str) -> RegistryRes
 )]
 async fn prefix(
     State(app): State<App>,
-    acting: RegistryCaller,
+    registry_caller: RegistryCaller,
     PathParams((prefix, email)): PathParams<(String, String)>,
 ) -> RegistryResult<Response> {
-    let user = grantee(&app, &acting, &email).await?;
+    let user = find_new_owner(&app, &registry_caller, &email).await?;
     if !registry(&app).prefixes(user.id).await?.contains(&prefix) {
         let message = "this account may not use names that begin so; allow it with PUT";
         return Err(RegistryApiError::not_found(message));
@@ -418,12 +422,12 @@ async fn prefix(
 )]
 async fn grant_prefix(
     State(app): State<App>,
-    acting: RegistryCaller,
+    registry_caller: RegistryCaller,
     PathParams((prefix, email)): PathParams<(String, String)>,
 ) -> RegistryResult<Response> {
-    let user = grantee(&app, &acting, &email).await?;
-    registry(&app).grant_prefix(&acting.actor, user.id, &prefix).await?;
-    settled(&app).await;
+    let user = find_new_owner(&app, &registry_caller, &email).await?;
+    registry(&app).grant_prefix(&registry_caller.actor, user.id, &prefix).await?;
+    wait_until_visible(&app).await;
     Ok(respond(StatusCode::OK, &PrefixGrant { prefix, email: user.email }))
 }
 
@@ -441,11 +445,11 @@ async fn grant_prefix(
 )]
 async fn revoke_prefix(
     State(app): State<App>,
-    acting: RegistryCaller,
+    registry_caller: RegistryCaller,
     PathParams((prefix, email)): PathParams<(String, String)>,
 ) -> RegistryResult<StatusCode> {
-    let user = grantee(&app, &acting, &email).await?;
-    registry(&app).revoke_prefix(&acting.actor, user.id, &prefix).await?;
-    settled(&app).await;
+    let user = find_new_owner(&app, &registry_caller, &email).await?;
+    registry(&app).revoke_prefix(&registry_caller.actor, user.id, &prefix).await?;
+    wait_until_visible(&app).await;
     Ok(StatusCode::NO_CONTENT)
 }

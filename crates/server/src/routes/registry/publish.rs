@@ -24,12 +24,12 @@ use serde_json::json;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    audit::Reported,
+    audit::PublisherScanReport,
     docs,
     error::{RegistryApiError, RegistryResult},
     extract::{RegistryCaller, registry},
     form::Form,
-    render, settled,
+    render, wait_until_visible,
 };
 use crate::app::App;
 
@@ -66,29 +66,33 @@ pub(super) fn router() -> OpenApiRouter<App> {
 )]
 async fn publish(
     State(app): State<App>,
-    acting: RegistryCaller,
+    registry_caller: RegistryCaller,
     request: Request,
 ) -> RegistryResult<(StatusCode, JsonResponse<wire::Published>)> {
-    let pass = enter(&app, &acting).await?;
+    let pass = wait_for_upload_slot(&app, &registry_caller).await?;
     let publish_request = PublishRequest::read(Form::read(request).await?).await?;
     let version = match &publish_request.submission.version {
         Some(version) => version.clone(),
         None => next(&app, &publish_request.package).await?,
     };
-    registry(&app).may_publish(&acting.actor, &publish_request.package, &version).await?;
+    registry(&app).may_publish(&registry_caller.actor, &publish_request.package, &version).await?;
     let integrity = &publish_request.submission.integrity;
     registry(&app)
         .must_not_be_taken_down(&publish_request.package, &publish_request.sha256, integrity)
         .await?;
-    let scan = publish_request.vetted(&app, pass, &version).await?;
-    let published = publish_request.keep(&app, &acting.actor, version, scan).await?;
-    settled(&app).await;
+    let scan = publish_request.vet_package(&app, pass, &version).await?;
+    let published =
+        publish_request.store_version(&app, &registry_caller.actor, version, scan).await?;
+    wait_until_visible(&app).await;
     Ok((StatusCode::CREATED, JsonResponse(published)))
 }
 
 /// Waits for a place for an upload or a scan.
-pub(super) async fn enter(app: &App, acting: &RegistryCaller) -> RegistryResult<PublishPass> {
-    app.registry_state.publish_limits.wait(acting.caller.user.id).await.ok_or_else(|| {
+pub(super) async fn wait_for_upload_slot(
+    app: &App,
+    registry_caller: &RegistryCaller,
+) -> RegistryResult<PublishPass> {
+    app.registry_state.publish_limits.wait(registry_caller.caller.user.id).await.ok_or_else(|| {
         let message = "too much is being published or scanned at once; wait until yours is done";
         RegistryApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message)
     })
@@ -101,7 +105,7 @@ pub(super) async fn vet(
     pass: Option<PublishPass>,
     tree: Tree,
 ) -> RegistryResult<VettingReport> {
-    let turn = app.registry_state.publish_limits.turn(pass.as_ref()).await;
+    let turn = app.registry_state.publish_limits.wait_for_scan_turn(pass.as_ref()).await;
     let vetting = app.vetting.clone();
     let vetted = tokio::spawn(async move {
         let vetted = vetting.vet(&tree).await;
@@ -123,7 +127,7 @@ async fn next(app: &App, package: &PackageName) -> RegistryResult<Version> {
             "{package} has versions that its SKILL.md counts, such as {written}, and this text has no \
              frontmatter; add it with a name and a version, or give the text another name"
         );
-        return Err(RegistryApiError::invalid(message).because("version_mismatch"));
+        return Err(RegistryApiError::invalid(message).with_reason("version_mismatch"));
     }
     let last = numbers.iter().map(|version| version.patch).max();
     Ok(Version::new(0, 0, last.map_or(1, |last| last.saturating_add(1))))
@@ -173,19 +177,20 @@ impl PublishRequest {
     }
 
     /// Vets the package; an error if the result forbids publishing it.
-    async fn vetted(
+    async fn vet_package(
         &self,
         app: &App,
         pass: PublishPass,
         version: &Version,
     ) -> RegistryResult<ScanResult> {
         let reported = self.reported.as_deref();
-        let reported = reported.map(|text| Reported::read(text, &self.submission, version));
+        let reported =
+            reported.map(|text| PublisherScanReport::read(text, &self.submission, version));
         let reported = reported.transpose()?;
         let vetted = vet(app, Some(pass), self.submission.tree.clone()).await?;
-        let mut scan = result(&vetted);
+        let mut scan = scan_result(&vetted);
         if let Some(reported) = reported {
-            reported.lower(&mut scan);
+            reported.make_stricter(&mut scan);
         }
         if scan.verdict != ScanVerdict::Block {
             return Ok(scan);
@@ -211,7 +216,7 @@ impl PublishRequest {
         Err(refused.with_findings(findings))
     }
 
-    async fn keep(
+    async fn store_version(
         self,
         app: &App,
         actor: &Actor,
@@ -267,8 +272,8 @@ impl PublishRequest {
         if self.submission.signatures.is_empty() {
             return Ok(Vec::new());
         }
-        let owners = registered(registry(app).keys(&self.package.holding()).await?);
-        let auditors = registered(registry(app).keys(&OwnerScope::auditors()).await?);
+        let owners = public_keys(registry(app).keys(&self.package.owner_scope()).await?);
+        let auditors = public_keys(registry(app).keys(&OwnerScope::auditors()).await?);
         let known: Vec<PublicKey> = owners.iter().chain(&auditors).cloned().collect();
         let submission = self.submission.clone();
         let attested = tokio::task::spawn_blocking(move || submission.attested_by(&known));
@@ -292,7 +297,7 @@ impl PublishRequest {
 }
 
 /// The keys that are not revoked.
-fn registered(keys: Vec<RegistryKey>) -> Vec<PublicKey> {
+fn public_keys(keys: Vec<RegistryKey>) -> Vec<PublicKey> {
     let keys = keys.into_iter().filter(|key| key.revoked.is_none());
     keys.filter_map(|key| PublicKey::parse(&key.public_key).ok()).collect()
 }
@@ -303,7 +308,7 @@ fn rejected(rejection: &Rejection) -> RegistryApiError {
         _ => StatusCode::BAD_REQUEST,
     };
     let refused = RegistryApiError::new(status, rejection.api_code(), rejection.message());
-    let refused = refused.because(rejection.code());
+    let refused = refused.with_reason(rejection.code());
     match serde_json::to_value(rejection.findings()) {
         Ok(findings) if !rejection.findings().is_empty() => refused.with_findings(findings),
         _ => refused,
@@ -311,7 +316,7 @@ fn rejected(rejection: &Rejection) -> RegistryApiError {
 }
 
 /// The vetting result in the format that is stored.
-pub(super) fn result(vetted: &VettingReport) -> ScanResult {
+pub(super) fn scan_result(vetted: &VettingReport) -> ScanResult {
     let verdict = match vetted.verdict {
         Verdict::Allow => ScanVerdict::Allow,
         Verdict::Review => ScanVerdict::Review,

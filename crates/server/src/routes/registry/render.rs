@@ -46,7 +46,7 @@ pub(super) fn detail(
     readme: Option<String>,
 ) -> RegistryResult<wire::PackageDetail> {
     let whole = || package.summary.deprecated.clone();
-    let version = |version: &savoir_store::registry::VersionSummary| wire::VersionSummary {
+    let to_summary = |version: &savoir_store::registry::VersionSummary| wire::VersionSummary {
         version: version.version.clone(),
         published_at: Some(version.published_at.to_string()),
         publisher: publisher(&package.summary.package),
@@ -61,11 +61,11 @@ pub(super) fn detail(
         summary: summary(&package.summary)?,
         readme,
         deprecated: package.summary.deprecated.clone(),
-        versions: package.versions.iter().map(version).collect(),
+        versions: package.versions.iter().map(to_summary).collect(),
     })
 }
 
-pub(super) fn version(
+pub(super) fn version_detail(
     known: &PackageVersion,
     skill_md: Option<String>,
     signatures: &[Signature],

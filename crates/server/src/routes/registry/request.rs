@@ -18,7 +18,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use super::{
     error::{RegistryApiError, RegistryResult},
-    extract::{package, version},
+    extract::{parse_package, parse_version},
 };
 use crate::{
     app::App,
@@ -36,7 +36,7 @@ impl<T: Shape, const MAX_BYTES: usize> FromRequest<App> for Body<T, MAX_BYTES> {
     type Rejection = RegistryApiError;
 
     async fn from_request(request: Request, _: &App) -> RegistryResult<Self> {
-        must_be_json(request.headers())?;
+        check_json(request.headers())?;
         let bytes =
             body::bytes(request, MAX_BYTES).await.map_err(|error| match error.status() {
                 status @ StatusCode::PAYLOAD_TOO_LARGE => {
@@ -54,7 +54,7 @@ impl<T: Shape, const MAX_BYTES: usize> FromRequest<App> for Body<T, MAX_BYTES> {
     }
 }
 
-fn must_be_json(headers: &HeaderMap) -> RegistryResult<()> {
+fn check_json(headers: &HeaderMap) -> RegistryResult<()> {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim();
     if kind.eq_ignore_ascii_case("application/json") {
@@ -78,13 +78,13 @@ pub(super) fn respond(status: StatusCode, value: &impl Serialize) -> Response {
 
 /// The path parameters by name; some paths have fewer than others.
 #[derive(Debug, Default)]
-struct Named {
+struct PathNames {
     namespace: Option<String>,
     name: Option<String>,
     version: Option<String>,
 }
 
-impl Named {
+impl PathNames {
     async fn read(parts: &mut Parts, app: &App) -> RegistryResult<Self> {
         let wrong =
             |_| RegistryApiError::invalid("the path is no valid text; write names as they are");
@@ -102,50 +102,50 @@ impl Named {
     }
 
     fn package(&self) -> RegistryResult<PackageName> {
-        package(self.namespace.as_deref(), self.name.as_deref().unwrap_or_default())
+        parse_package(self.namespace.as_deref(), self.name.as_deref().unwrap_or_default())
     }
 }
 
 /// The version in a path.
 #[derive(Debug)]
-pub(super) struct OneVersion {
+pub(super) struct VersionPath {
     pub(super) package: PackageName,
     pub(super) version: Version,
 }
 
-impl FromRequestParts<App> for OneVersion {
+impl FromRequestParts<App> for VersionPath {
     type Rejection = RegistryApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> RegistryResult<Self> {
-        let named = Named::read(parts, app).await?;
-        let version = version(named.version.as_deref().unwrap_or_default())?;
+        let named = PathNames::read(parts, app).await?;
+        let version = parse_version(named.version.as_deref().unwrap_or_default())?;
         Ok(Self { package: named.package()?, version })
     }
 }
 
 /// The version in a path, or all versions of a skill.
 #[derive(Debug)]
-pub(super) struct OneOrAll {
+pub(super) struct PackageOrVersionPath {
     pub(super) package: PackageName,
     pub(super) version: Option<Version>,
 }
 
-impl FromRequestParts<App> for OneOrAll {
+impl FromRequestParts<App> for PackageOrVersionPath {
     type Rejection = RegistryApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> RegistryResult<Self> {
-        let named = Named::read(parts, app).await?;
+        let named = PathNames::read(parts, app).await?;
         match &named {
             // A version begins with a digit, a name does not: `acme/tool` is a skill, `tool/1.0.0`
             // a version.
-            Named { namespace: None, name: Some(first), version: Some(second) }
+            PathNames { namespace: None, name: Some(first), version: Some(second) }
                 if !second.starts_with(|c: char| c.is_ascii_digit()) =>
             {
-                Ok(Self { package: package(Some(first), second)?, version: None })
+                Ok(Self { package: parse_package(Some(first), second)?, version: None })
             }
-            Named { version: text, .. } => Ok(Self {
+            PathNames { version: text, .. } => Ok(Self {
                 package: named.package()?,
-                version: text.as_deref().map(version).transpose()?,
+                version: text.as_deref().map(parse_version).transpose()?,
             }),
         }
     }
@@ -153,32 +153,32 @@ impl FromRequestParts<App> for OneOrAll {
 
 /// The owned thing in a path: a namespace, a skill without a namespace, or the auditors.
 #[derive(Debug)]
-pub(super) struct Owned(pub(super) OwnerScope);
+pub(super) struct OwnerScopePath(pub(super) OwnerScope);
 
-impl FromRequestParts<App> for Owned {
+impl FromRequestParts<App> for OwnerScopePath {
     type Rejection = RegistryApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> RegistryResult<Self> {
-        let named = Named::read(parts, app).await?;
-        let holding = match (&named.namespace, &named.name) {
-            (_, Some(_)) => named.package()?.holding(),
+        let named = PathNames::read(parts, app).await?;
+        let owner_scope = match (&named.namespace, &named.name) {
+            (_, Some(_)) => named.package()?.owner_scope(),
             (Some(namespace), None) => OwnerScope::of_namespace(&Namespace::parse(namespace)?)?,
             (None, None) => OwnerScope::auditors(),
         };
-        Ok(Self(holding))
+        Ok(Self(owner_scope))
     }
 }
 
 /// A path prefix for routes, with the descriptions of its parameters.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Below {
+pub(super) struct RoutePrefix {
     pub(super) prefix: &'static str,
     /// A suffix that makes operation ids unique.
     pub(super) suffix: &'static str,
     pub(super) parameters: &'static [(&'static str, &'static str)],
 }
 
-impl Below {
+impl RoutePrefix {
     /// Routes for a version of a skill in the default namespace.
     pub(super) const FLAT: Self = Self {
         prefix: "/api/v1/skills/{name}/{version}",
@@ -197,7 +197,7 @@ impl Below {
         ],
     };
 
-    pub(super) fn put(self, mut routes: OpenApiRouter<App>) -> OpenApiRouter<App> {
+    pub(super) fn mount(self, mut routes: OpenApiRouter<App>) -> OpenApiRouter<App> {
         for path in routes.get_openapi_mut().paths.paths.values_mut() {
             let methods = [&mut path.get, &mut path.put, &mut path.post, &mut path.delete];
             methods.into_iter().flatten().for_each(|operation| self.describe(operation));
@@ -209,14 +209,14 @@ impl Below {
         if let Some(id) = &mut operation.operation_id {
             id.push_str(self.suffix);
         }
-        let own = self.parameters.iter().copied().map(|about| RefOr::T(text(about)));
+        let own = self.parameters.iter().copied().map(|about| RefOr::T(path_parameter(about)));
         let mut parameters: Vec<RefOr<Parameter>> = own.collect();
         parameters.append(operation.parameters.get_or_insert_default());
         operation.parameters = Some(parameters);
     }
 }
 
-fn text((name, about): (&str, &str)) -> Parameter {
+fn path_parameter((name, about): (&str, &str)) -> Parameter {
     ParameterBuilder::new()
         .name(name)
         .parameter_in(ParameterIn::Path)

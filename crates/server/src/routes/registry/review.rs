@@ -17,10 +17,10 @@ use super::{
     docs,
     error::{RegistryApiError, RegistryResult},
     extract::{PathParams, Query, RegistryCaller, registry},
-    publish::{enter, result, vet},
+    publish::{scan_result, vet, wait_for_upload_slot},
     render,
-    request::{Below, Body, OneVersion, respond},
-    settled,
+    request::{Body, RoutePrefix, VersionPath, respond},
+    wait_until_visible,
 };
 use crate::{
     app::App,
@@ -36,8 +36,8 @@ pub(super) fn router() -> OpenApiRouter<App> {
         OpenApiRouter::new().routes(routes!(rescan)).routes(routes!(appeal)).routes(routes!(judge))
     };
     OpenApiRouter::new()
-        .merge(Below::FLAT.put(of_version()))
-        .merge(Below::IN_NAMESPACE.put(of_version()))
+        .merge(RoutePrefix::FLAT.mount(of_version()))
+        .merge(RoutePrefix::IN_NAMESPACE.mount(of_version()))
         .routes(routes!(clear, unclear))
 }
 
@@ -129,14 +129,14 @@ impl Shape for Clearance {
 )]
 async fn rescan(
     State(app): State<App>,
-    acting: RegistryCaller,
-    OneVersion { package, version }: OneVersion,
+    registry_caller: RegistryCaller,
+    VersionPath { package, version }: VersionPath,
 ) -> RegistryResult<Response> {
-    registry(&app).may_speak_for(&acting.actor, &package).await?;
-    let pass = enter(&app, &acting).await?;
+    registry(&app).may_appeal_for(&registry_caller.actor, &package).await?;
+    let pass = wait_for_upload_slot(&app, &registry_caller).await?;
     let known = registry(&app).version(&package, &version).await?;
     let scan = scan(&app, Some(pass), &known).await?;
-    let scanned = keep(&app, &acting.actor, &known, scan).await?;
+    let scanned = store_scan(&app, &registry_caller.actor, &known, scan).await?;
     Ok(respond(StatusCode::OK, &scanned))
 }
 
@@ -146,16 +146,17 @@ async fn scan(
     pass: Option<PublishPass>,
     known: &PackageVersion,
 ) -> RegistryResult<ScanResult> {
-    let lost = || RegistryApiError::failed(&format!("the artefact {} is lost", known.sha256));
-    let bytes = registry(app).blob(&known.sha256).await?.ok_or_else(lost)?;
+    let missing_blob =
+        || RegistryApiError::failed(&format!("the artefact {} is lost", known.sha256));
+    let bytes = registry(app).blob(&known.sha256).await?.ok_or_else(missing_blob)?;
     let tree =
         tokio::task::spawn_blocking(move || archive::unpack(&bytes).and_then(archive::one_skill));
     let tree = tree.await.map_err(|error| RegistryApiError::failed(&error))?;
     let (_, tree) = tree.map_err(|error| RegistryApiError::failed(&error))?;
-    Ok(result(&vet(app, pass, tree).await?))
+    Ok(scan_result(&vet(app, pass, tree).await?))
 }
 
-async fn keep(
+async fn store_scan(
     app: &App,
     actor: &Actor,
     known: &PackageVersion,
@@ -163,7 +164,7 @@ async fn keep(
 ) -> RegistryResult<Scanned> {
     let kept = registry(app).set_scan(actor, &known.package, &known.version, &scan).await?;
     let (tier, scan) = kept;
-    settled(app).await;
+    wait_until_visible(app).await;
     Ok(Scanned {
         name: known.package.to_string(),
         version: known.version.to_string(),
@@ -184,15 +185,15 @@ async fn keep(
 )]
 async fn appeal(
     State(app): State<App>,
-    acting: RegistryCaller,
-    OneVersion { package, version }: OneVersion,
+    registry_caller: RegistryCaller,
+    VersionPath { package, version }: VersionPath,
     Body(Appeal { message, sha256 }): Body<Appeal>,
 ) -> RegistryResult<StatusCode> {
     let sha256 = match sha256 {
         Some(sha256) => sha256,
         None => registry(&app).version(&package, &version).await?.sha256,
     };
-    registry(&app).appeal(&acting.actor, &package, &version, &sha256, &message).await?;
+    registry(&app).appeal(&registry_caller.actor, &package, &version, &sha256, &message).await?;
     Ok(StatusCode::ACCEPTED)
 }
 
@@ -206,11 +207,11 @@ async fn appeal(
 )]
 async fn judge(
     State(app): State<App>,
-    acting: RegistryCaller,
-    OneVersion { package, version }: OneVersion,
+    registry_caller: RegistryCaller,
+    VersionPath { package, version }: VersionPath,
     Body(Judgement { verdict, reason }): Body<Judgement>,
 ) -> RegistryResult<Response> {
-    if !acting.actor.is_admin() {
+    if !registry_caller.actor.is_admin() {
         return Err(RegistryError::NotAdmin.into());
     }
     let known = registry(&app).version(&package, &version).await?;
@@ -218,7 +219,8 @@ async fn judge(
     let found = known.scan.as_ref().map(|(scan, _)| scan.report.clone());
     let mut report = found.filter(Value::is_object).unwrap_or_else(|| json!({}));
     report["judged"] = json!({"verdict": verdict.as_str(), "reason": reason});
-    let mut scanned = keep(&app, &acting.actor, &known, ScanResult { verdict, report }).await?;
+    let mut scanned =
+        store_scan(&app, &registry_caller.actor, &known, ScanResult { verdict, report }).await?;
     if verdict == ScanVerdict::Block {
         scanned.same_content = same_content(&app, &package, &version).await?;
     }
@@ -246,12 +248,13 @@ struct ClearedArchive {
 )]
 async fn clear(
     State(app): State<App>,
-    acting: RegistryCaller,
+    registry_caller: RegistryCaller,
     PathParams(sha256): PathParams<String>,
     Body(Clearance { reason, package }): Body<Clearance>,
 ) -> RegistryResult<Response> {
     let package = package.map(|name| name.parse::<PackageName>()).transpose()?;
-    let package = registry(&app).clear(&acting.actor, &sha256, package.as_ref(), &reason).await?;
+    let package =
+        registry(&app).clear(&registry_caller.actor, &sha256, package.as_ref(), &reason).await?;
     Ok(respond(StatusCode::OK, &ClearedArchive { sha256, name: package.to_string() }))
 }
 
@@ -269,11 +272,11 @@ async fn clear(
 )]
 async fn unclear(
     State(app): State<App>,
-    acting: RegistryCaller,
+    registry_caller: RegistryCaller,
     PathParams(sha256): PathParams<String>,
     query: Query,
 ) -> RegistryResult<StatusCode> {
-    let actor = &acting.actor;
+    let actor = &registry_caller.actor;
     let done = match query.text("package") {
         Some(name) => registry(&app).unclear_for(actor, &sha256, &name.parse()?).await?,
         None => registry(&app).unclear(actor, &sha256).await?,

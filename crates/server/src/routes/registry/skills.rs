@@ -16,7 +16,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     artefacts, docs,
     error::{RegistryApiError, RegistryResult},
-    extract::{PathParams, Query, ReadAccess, package, registry, version},
+    extract::{PathParams, Query, ReadAccess, parse_package, parse_version, registry},
     render, respond_and_cache,
 };
 use crate::app::App;
@@ -33,11 +33,11 @@ const MAX_COUNTED: u64 = 10_000;
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(list))
-        .routes(routes!(one))
+        .routes(routes!(get_skill))
         .routes(routes!(download))
-        .routes(routes!(second))
+        .routes(routes!(get_skill_or_version))
         .routes(routes!(download_in))
-        .routes(routes!(third))
+        .routes(routes!(get_version))
 }
 
 pub(super) fn json(value: &impl Serialize) -> RegistryResult<CacheableResponse> {
@@ -47,13 +47,13 @@ pub(super) fn json(value: &impl Serialize) -> RegistryResult<CacheableResponse> 
 
 /// The parameters of a list request.
 #[derive(Debug)]
-struct Wanted {
+struct ListRequest {
     filter: Filter,
     order: Order,
     limit: u64,
 }
 
-impl Wanted {
+impl ListRequest {
     fn read(query: &Query) -> RegistryResult<Self> {
         let since = match query.time("updated_since")? {
             Some(since) => Some(since),
@@ -123,15 +123,15 @@ async fn list(
     method: Method,
     headers: HeaderMap,
 ) -> RegistryResult<Response> {
-    let wanted = Wanted::read(&query)?;
+    let wanted = ListRequest::read(&query)?;
     let page = match (query.number("page", MAX_PAGE_NUMBER)?, query.text("cursor")) {
         (Some(_), Some(_)) => {
             return Err(RegistryApiError::invalid("give either `page` or `cursor`"));
         }
-        (Some(page), None) => numbered(&app, &wanted, page).await?,
+        (Some(page), None) => page_by_number(&app, &wanted, page).await?,
         (None, cursor) => {
             let cursor: Option<Cursor> = cursor.map(str::parse).transpose()?;
-            let Wanted { filter, order, limit } = &wanted;
+            let ListRequest { filter, order, limit } = &wanted;
             let page = registry(&app).list(filter, *order, cursor.as_ref(), *limit).await?;
             wire::Page {
                 items: page.items.iter().map(render::summary).collect::<RegistryResult<_>>()?,
@@ -147,8 +147,8 @@ async fn list(
 }
 
 /// A page by number, for clients that do not support cursors.
-async fn numbered(app: &App, wanted: &Wanted, page: u64) -> RegistryResult<wire::Page> {
-    let Wanted { filter, order, limit } = wanted;
+async fn page_by_number(app: &App, wanted: &ListRequest, page: u64) -> RegistryResult<wire::Page> {
+    let ListRequest { filter, order, limit } = wanted;
     let (skip, end) = ((page - 1) * limit, page * limit);
     let (mut items, mut cursor, mut seen) = (Vec::new(), None, 0);
     let all_seen = loop {
@@ -178,20 +178,20 @@ async fn numbered(app: &App, wanted: &Wanted, page: u64) -> RegistryResult<wire:
 
 /// Show a skill of the default namespace, with its versions.
 #[utoipa::path(
-    get, path = "/api/v1/skills/{name}", tag = "registry",
+    get, path = "/api/v1/skills/{name}", tag = "registry", operation_id = "one",
     params(("name" = String, Path, description = "Its name")),
     responses(
         (status = 200, body = wire::PackageDetail), docs::Invalid, docs::Unauthorized,
         docs::Missing, docs::Unavailable
     )
 )]
-async fn one(
+async fn get_skill(
     State(app): State<App>,
     _: ReadAccess,
     PathParams(name): PathParams<String>,
     (method, uri, headers): (Method, Uri, HeaderMap),
 ) -> RegistryResult<Response> {
-    let answer = show_package(&app, &package(None, &name)?, &uri).await?;
+    let answer = show_package(&app, &parse_package(None, &name)?, &uri).await?;
     Ok(answer.respond(&method, &headers))
 }
 
@@ -200,7 +200,7 @@ async fn one(
 /// `/{name}/{version}` is the first, `/{namespace}/{name}` the second: no name looks like a
 /// version.
 #[utoipa::path(
-    get, path = "/api/v1/skills/{name}/{version}", tag = "registry",
+    get, path = "/api/v1/skills/{name}/{version}", tag = "registry", operation_id = "second",
     params(
         ("name" = String, Path, description = "Its name, or a namespace"),
         ("version" = String, Path, description = "The version, or a name"),
@@ -210,23 +210,23 @@ async fn one(
         docs::Missing, docs::Unavailable
     )
 )]
-async fn second(
+async fn get_skill_or_version(
     State(app): State<App>,
     _: ReadAccess,
     PathParams((first, second)): PathParams<(String, String)>,
     (method, uri, headers): (Method, Uri, HeaderMap),
 ) -> RegistryResult<Response> {
     let answer = if second.starts_with(|c: char| c.is_ascii_digit()) {
-        show_version(&app, &package(None, &first)?, &second, &uri).await?
+        show_version(&app, &parse_package(None, &first)?, &second, &uri).await?
     } else {
-        show_package(&app, &package(Some(&first), &second)?, &uri).await?
+        show_package(&app, &parse_package(Some(&first), &second)?, &uri).await?
     };
     Ok(answer.respond(&method, &headers))
 }
 
 /// Show a version of a skill of a namespace.
 #[utoipa::path(
-    get, path = "/api/v1/skills/{namespace}/{name}/{version}", tag = "registry",
+    get, path = "/api/v1/skills/{namespace}/{name}/{version}", tag = "registry", operation_id = "third",
     params(
         ("namespace" = String, Path, description = "The namespace"),
         ("name" = String, Path, description = "Its name"),
@@ -237,13 +237,14 @@ async fn second(
         docs::Missing, docs::Unavailable
     )
 )]
-async fn third(
+async fn get_version(
     State(app): State<App>,
     _: ReadAccess,
     PathParams((namespace, name, version)): PathParams<(String, String, String)>,
     (method, uri, headers): (Method, Uri, HeaderMap),
 ) -> RegistryResult<Response> {
-    let answer = show_version(&app, &package(Some(&namespace), &name)?, &version, &uri).await?;
+    let answer =
+        show_version(&app, &parse_package(Some(&namespace), &name)?, &version, &uri).await?;
     Ok(answer.respond(&method, &headers))
 }
 
@@ -265,7 +266,7 @@ async fn download(
     query: Query,
     (method, headers): (Method, HeaderMap),
 ) -> RegistryResult<Response> {
-    give(&app, &package(None, &name)?, &query, &method, &headers).await
+    send_newest(&app, &parse_package(None, &name)?, &query, &method, &headers).await
 }
 
 /// Download the highest version of a skill of a namespace in a range.
@@ -285,10 +286,10 @@ async fn download_in(
     query: Query,
     (method, headers): (Method, HeaderMap),
 ) -> RegistryResult<Response> {
-    give(&app, &package(Some(&namespace), &name)?, &query, &method, &headers).await
+    send_newest(&app, &parse_package(Some(&namespace), &name)?, &query, &method, &headers).await
 }
 
-async fn give(
+async fn send_newest(
     app: &App,
     package: &PackageName,
     query: &Query,
@@ -296,7 +297,7 @@ async fn give(
     headers: &HeaderMap,
 ) -> RegistryResult<Response> {
     let chosen = registry(app).newest(package, &query.range("version")?).await?;
-    artefacts::chosen(app, &chosen, method, headers).await
+    artefacts::send_chosen(app, &chosen, method, headers).await
 }
 
 async fn show_package(
@@ -334,7 +335,7 @@ async fn show_version(
     text: &str,
     uri: &Uri,
 ) -> RegistryResult<CacheableResponse> {
-    let version = version(text)?;
+    let version = parse_version(text)?;
     respond_and_cache(app, uri, name, None, async {
         let known = registry(app).version(name, &version).await?;
         let signatures = registry(app).signatures(name, &version).await?;
@@ -342,7 +343,7 @@ async fn show_version(
             Some(_) => None,
             None => skill_md(app, &known).await?,
         };
-        let mut shown = render::version(&known, text, &signatures)?;
+        let mut shown = render::version_detail(&known, text, &signatures)?;
         if shown.deprecated.is_none() {
             let package = registry(app).summaries(std::slice::from_ref(name)).await?.pop();
             shown.deprecated = package.and_then(|package| package.deprecated);

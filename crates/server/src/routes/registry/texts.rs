@@ -15,10 +15,10 @@ use serde_json::Value;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    artefacts::{ArtefactBody, CHUNK_BYTES, lost},
+    artefacts::{ArtefactBody, CHUNK_BYTES, missing_blob},
     docs,
     error::{RegistryApiError, RegistryResult},
-    extract::{PathParams, ReadAccess, package, registry, version},
+    extract::{PathParams, ReadAccess, parse_package, parse_version, registry},
     respond_and_cache,
 };
 use crate::app::App;
@@ -48,7 +48,7 @@ async fn flat(
     PathParams((name, version)): PathParams<(String, String)>,
     (method, uri, headers): (Method, Uri, HeaderMap),
 ) -> RegistryResult<Response> {
-    let answer = text(&app, &package(None, &name)?, &version, &uri).await?;
+    let answer = text(&app, &parse_package(None, &name)?, &version, &uri).await?;
     Ok(answer.respond(&method, &headers))
 }
 
@@ -70,7 +70,7 @@ async fn in_namespace(
     PathParams((namespace, name, version)): PathParams<(String, String, String)>,
     (method, uri, headers): (Method, Uri, HeaderMap),
 ) -> RegistryResult<Response> {
-    let answer = text(&app, &package(Some(&namespace), &name)?, &version, &uri).await?;
+    let answer = text(&app, &parse_package(Some(&namespace), &name)?, &version, &uri).await?;
     Ok(answer.respond(&method, &headers))
 }
 
@@ -80,12 +80,13 @@ async fn text(
     number: &str,
     uri: &Uri,
 ) -> RegistryResult<CacheableResponse> {
-    let number = version(number)?;
+    let number = parse_version(number)?;
     respond_and_cache(app, uri, name, None, async {
-        let known = given(app, name, &number).await?;
+        let known = find_unblocked(app, name, &number).await?;
         let bytes = registry(app).blob(&known.skill_md).await?;
-        let lost = || RegistryApiError::failed(&format!("the SKILL.md of {name} {number} is lost"));
-        let bytes = bytes.ok_or_else(lost)?;
+        let missing_blob =
+            || RegistryApiError::failed(&format!("the SKILL.md of {name} {number} is lost"));
+        let bytes = bytes.ok_or_else(missing_blob)?;
         Ok(CacheableResponse::with_etag(MARKDOWN, CachePolicy::Immutable, &known.skill_md, bytes))
     })
     .await
@@ -93,7 +94,7 @@ async fn text(
 
 /// A version, unless it is blocked: like downloads, blocked versions are not served to new users.
 /// Users with a lockfile still get the archive by its digest.
-pub(super) async fn given(
+pub(super) async fn find_unblocked(
     app: &App,
     name: &PackageName,
     number: &Version,
@@ -120,7 +121,7 @@ async fn plain_flat(
     PathParams((name, version)): PathParams<(String, String)>,
     (method, uri, headers): (Method, Uri, HeaderMap),
 ) -> RegistryResult<Response> {
-    plain(&app, &package(None, &name)?, &version, (method, uri, headers)).await
+    plain(&app, &parse_package(None, &name)?, &version, (method, uri, headers)).await
 }
 
 /// Download a version of a skill in a namespace as an archive without a top-level folder.
@@ -139,7 +140,7 @@ async fn plain_in_namespace(
     PathParams((namespace, name, version)): PathParams<(String, String, String)>,
     (method, uri, headers): (Method, Uri, HeaderMap),
 ) -> RegistryResult<Response> {
-    plain(&app, &package(Some(&namespace), &name)?, &version, (method, uri, headers)).await
+    plain(&app, &parse_package(Some(&namespace), &name)?, &version, (method, uri, headers)).await
 }
 
 async fn plain(
@@ -148,8 +149,8 @@ async fn plain(
     number: &str,
     (method, uri, headers): (Method, Uri, HeaderMap),
 ) -> RegistryResult<Response> {
-    let number = version(number)?;
-    let known = given(app, name, &number).await?;
+    let number = parse_version(number)?;
+    let known = find_unblocked(app, name, &number).await?;
     let digest = known.facts.more.get(PLAIN_DIGEST_KEY).and_then(Value::as_str).map(str::to_owned);
     let large = known.facts.files.iter().map(|file| file.size).sum::<u64>() > CHUNK_BYTES;
     let counts = method == Method::GET && !headers.contains_key(header::RANGE);
@@ -157,15 +158,15 @@ async fn plain(
         let size = if has_tag(&headers, &sha256) {
             0
         } else {
-            laid_out(app, &known.sha256, &sha256).await?
+            store_repacked(app, &known.sha256, &sha256).await?
         };
         let artefact = ArtefactBody { sha256: &sha256, size, caching: CachePolicy::Immutable };
         artefact.send(app.clone(), &method, &headers).await?
     } else {
         let packing = async {
             // Check again after the refresh: only a version that is not blocked may be cached.
-            let known = given(app, name, &number).await?;
-            let packed = packed(app, &known.sha256).await?;
+            let known = find_unblocked(app, name, &number).await?;
+            let packed = repack(app, &known.sha256).await?;
             Ok(CacheableResponse::new("application/zip", CachePolicy::Immutable, packed)
                 .with_ranges())
         };
@@ -179,8 +180,8 @@ async fn plain(
 }
 
 /// Repacks an archive without its top-level folder.
-async fn packed(app: &App, artefact: &str) -> RegistryResult<Vec<u8>> {
-    let bytes = registry(app).blob(artefact).await?.ok_or_else(|| lost(artefact))?;
+async fn repack(app: &App, artefact: &str) -> RegistryResult<Vec<u8>> {
+    let bytes = registry(app).blob(artefact).await?.ok_or_else(|| missing_blob(artefact))?;
     let packed = tokio::task::spawn_blocking(move || {
         let (_, skill) = archive::one_skill(archive::unpack(&bytes)?)?;
         archive::pack_plain(&skill)
@@ -197,7 +198,7 @@ pub(super) fn has_tag(headers: &HeaderMap, sha256: &str) -> bool {
 
 /// Stores a large repacked archive as a blob, from which it can be streamed, and returns its size.
 /// The blob is not deleted.
-async fn laid_out(app: &App, artefact: &str, sha256: &str) -> RegistryResult<u64> {
+async fn store_repacked(app: &App, artefact: &str, sha256: &str) -> RegistryResult<u64> {
     if let Some(size) = registry(app).blob_size(sha256).await? {
         return Ok(size);
     }
@@ -209,7 +210,7 @@ async fn laid_out(app: &App, artefact: &str, sha256: &str) -> RegistryResult<u64
         if let Some(size) = registry(&app).blob_size(&sha256).await? {
             return Ok(size);
         }
-        let packed = packed(&app, &artefact).await?;
+        let packed = repack(&app, &artefact).await?;
         let size = packed.len() as u64;
         if registry(&app).put_blob(packed.into()).await? != sha256 {
             return Err(RegistryApiError::failed(&format!(

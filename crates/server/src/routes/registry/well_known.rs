@@ -16,16 +16,16 @@ use axum::{
 };
 use savoir_package::archive;
 use savoir_registry::{CachePolicy, CacheableResponse, PLAIN_DIGEST_KEY};
-use savoir_store::registry::{Filter, Findable, Order, PackageName, VersionFacts};
+use savoir_store::registry::{Filter, Order, PackageName, SearchablePackage, VersionFacts};
 use serde_json::{Value, json};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    artefacts::lost,
+    artefacts::missing_blob,
     docs,
     error::{RegistryApiError, RegistryResult},
     extract::{PathParams, ReadAccess, registry},
-    texts::{MARKDOWN, given, has_tag},
+    texts::{MARKDOWN, find_unblocked, has_tag},
 };
 use crate::app::App;
 
@@ -50,30 +50,30 @@ pub(in crate::routes) fn at_root() -> OpenApiRouter<App> {
 }
 
 /// The route below the registry, for clients that know its address.
-pub(super) fn below() -> OpenApiRouter<App> {
+pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(index))
 }
 
 /// Routes for the files of indexed skills. They are not in the OpenAPI document, which has no
 /// wildcard paths.
 pub(in crate::routes) fn files() -> Router<App> {
-    let below = |router: Router<App>, place: &str| {
+    let add_routes = |router: Router<App>, place: &str| {
         let folder = format!("{place}{WELL_KNOWN}");
         router
             .route(&format!("{folder}{{name}}/{{*path}}"), get(file))
-            .route(&format!("{folder}{{name}}"), get(nothing))
-            .route(&folder, get(nothing))
+            .route(&format!("{folder}{{name}}"), get(not_found))
+            .route(&folder, get(not_found))
     };
-    below(below(Router::new(), ""), super::REGISTRY_PATH)
+    add_routes(add_routes(Router::new(), ""), super::REGISTRY_PATH)
 }
 
 /// The response for all other paths below the well-known address.
-async fn nothing(State(app): State<App>, _: ReadAccess) -> RegistryApiError {
-    missing(&app)
+async fn not_found(State(app): State<App>, _: ReadAccess) -> RegistryApiError {
+    not_found_error(&app)
 }
 
-fn missing(app: &App) -> RegistryApiError {
-    let base = super::base(app);
+fn not_found_error(app: &App) -> RegistryApiError {
+    let base = super::registry_url(app);
     RegistryApiError::not_found(format!(
         "there is no such file; {base}{WELL_KNOWN}index.json has all names"
     ))
@@ -93,7 +93,7 @@ async fn index(
     _: ReadAccess,
     (method, headers): (Method, HeaderMap),
 ) -> RegistryResult<Response> {
-    Ok(listed(&app).await?.respond(&method, &headers))
+    Ok(build_index(&app).await?.respond(&method, &headers))
 }
 
 /// List the skills that changed last, as other tools read them.
@@ -111,17 +111,17 @@ async fn root_index(
     _: ReadAccess,
     (method, headers): (Method, HeaderMap),
 ) -> RegistryResult<Response> {
-    Ok(listed(&app).await?.respond(&method, &headers))
+    Ok(build_index(&app).await?.respond(&method, &headers))
 }
 
-async fn listed(app: &App) -> RegistryResult<CacheableResponse> {
+async fn build_index(app: &App) -> RegistryResult<CacheableResponse> {
     let recent = Order::Recent { since: None };
     let page = registry(app).list(&Filter::default(), recent, None, MAX_LISTED_SKILLS).await?;
     let names: Vec<PackageName> = page.items.into_iter().map(|item| item.package).collect();
     let (mut skills, mut bytes) = (BTreeMap::new(), 0);
-    let base = super::base(app);
+    let base = super::registry_url(app);
     for some in names.chunks(READ_BATCH) {
-        for found in registry(app).findable(some).await? {
+        for found in registry(app).searchable_packages(some).await? {
             let Some(entry) = entry(&base, &found) else { continue };
             let length = entry.to_string().len();
             if length > MAX_ENTRY_BYTES || bytes + length > MAX_INDEX_BYTES {
@@ -150,7 +150,7 @@ async fn listed(app: &App) -> RegistryResult<CacheableResponse> {
 }
 
 /// How other tools get a skill: the text if it is the only file, else an archive.
-fn what(facts: &VersionFacts) -> Option<(&'static str, &'static str, &str)> {
+fn archive_or_text(facts: &VersionFacts) -> Option<(&'static str, &'static str, &str)> {
     match facts.files.as_slice() {
         [file] if file.path == MANIFEST => Some(("skill-md", MANIFEST, &file.sha256)),
         _ => Some(("archive", "skill.zip", facts.more.get(PLAIN_DIGEST_KEY)?.as_str()?)),
@@ -158,13 +158,13 @@ fn what(facts: &VersionFacts) -> Option<(&'static str, &'static str, &str)> {
 }
 
 /// A skill in the index; `None` if other tools would reject it.
-fn entry(base: &str, found: &Findable) -> Option<Value> {
+fn entry(base: &str, found: &SearchablePackage) -> Option<Value> {
     let (package, latest) = (&found.summary.package, found.summary.latest.as_ref()?);
     // One invalid skill makes other tools reject the whole list.
     if package.short().len() > MAX_NAME_BYTES || found.summary.description.trim().is_empty() {
         return None;
     }
-    let (kind, file, digest) = what(&found.facts)?;
+    let (kind, file, digest) = archive_or_text(&found.facts)?;
     let files: Vec<&str> = found.facts.files.iter().map(|file| file.path.as_str()).collect();
     Some(json!({
         "name": package.short(),
@@ -184,26 +184,27 @@ async fn file(
     PathParams((short, path)): PathParams<(String, String)>,
     (method, headers): (Method, HeaderMap),
 ) -> RegistryResult<Response> {
-    let missing = || missing(&app);
+    let not_found = || not_found_error(&app);
     if short.len() > MAX_NAME_BYTES {
-        return Err(missing());
+        return Err(not_found());
     }
     let named = registry(&app).by_short_name(&short).await?;
-    let (package, latest) = named.ok_or_else(missing)?;
-    let known = given(&app, &package, &latest).await?;
-    let file = known.facts.files.iter().find(|file| file.path == path).ok_or_else(missing)?;
+    let (package, latest) = named.ok_or_else(not_found)?;
+    let known = find_unblocked(&app, &package, &latest).await?;
+    let file = known.facts.files.iter().find(|file| file.path == path).ok_or_else(not_found)?;
     let bytes = if has_tag(&headers, &file.sha256) {
         Vec::new()
     } else if path == MANIFEST {
         let text = registry(&app).blob(&known.skill_md).await?;
-        text.ok_or_else(|| lost(&known.skill_md))?.into()
+        text.ok_or_else(|| missing_blob(&known.skill_md))?.into()
     } else {
         // One at a time: each archive is in memory as a whole.
         let alone = Arc::clone(&app.registry_state.packing_lock).lock_owned().await;
-        let bytes = registry(&app).blob(&known.sha256).await?.ok_or_else(|| lost(&known.sha256))?;
+        let bytes =
+            registry(&app).blob(&known.sha256).await?.ok_or_else(|| missing_blob(&known.sha256))?;
         let unpacked = tokio::task::spawn_blocking(move || {
             let _alone = alone;
-            one_file(&bytes, &path)
+            file_in_archive(&bytes, &path)
         });
         unpacked.await.map_err(|error| RegistryApiError::failed(&error))??
     };
@@ -214,9 +215,9 @@ async fn file(
         .respond(&method, &headers))
 }
 
-fn one_file(bytes: &[u8], path: &str) -> RegistryResult<Vec<u8>> {
+fn file_in_archive(bytes: &[u8], path: &str) -> RegistryResult<Vec<u8>> {
     let unpacked = archive::unpack(bytes).and_then(archive::one_skill);
     let (_, skill) = unpacked.map_err(|error| RegistryApiError::failed(&error))?;
-    let lost = || RegistryApiError::failed(&format!("an archive has no {path}"));
-    skill.get(path).map(|file| file.bytes.clone()).ok_or_else(lost)
+    let missing_blob = || RegistryApiError::failed(&format!("an archive has no {path}"));
+    skill.get(path).map(|file| file.bytes.clone()).ok_or_else(missing_blob)
 }

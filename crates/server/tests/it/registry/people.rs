@@ -26,7 +26,7 @@ async fn a_team_grows_and_shrinks() {
             bob.call(&format!("{API}/namespaces/acme")).await.refused(409, "exists");
             publish(server, &ada, "flat", "1.0.0").await;
             publish(server, &ada, "anon/note", "1.0.0").await;
-            for (place, holding) in [
+            for (place, owner_scope) in [
                 ("namespaces/acme", "acme"),
                 ("skills/flat", "_/flat"),
                 ("skills/anon/note", "anon/note"),
@@ -36,7 +36,7 @@ async fn a_team_grows_and_shrinks() {
                 bob.post(&route, &body).await.refused(403, "forbidden_scope");
                 ada.post(&route, &body).await.is(
                     200,
-                    &json!({"namespace": holding, "id": bob.id(), "email": "bob@example.org",
+                    &json!({"namespace": owner_scope, "id": bob.id(), "email": "bob@example.org",
                     "role": "publisher"}),
                 );
                 let expected = [

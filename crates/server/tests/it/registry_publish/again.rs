@@ -107,8 +107,8 @@ async fn a_key_is_whose_who_has_its_secret_half() {
         assert_eq!(who.call(&format!("/registry/api/v1/namespaces/{namespace}")).await.status, 201);
     }
     let registry = format!("http://{}/registry", server.address);
-    let prove = |key: &SigningKey, holding: &str| {
-        possession::prove(key, Purpose { holding, registry: &registry })
+    let prove = |key: &SigningKey, owner_scope: &str| {
+        possession::prove(key, Purpose { owner_scope, registry: &registry })
     };
     // Somebody who has seen its public half is first, and signs something that they took.
     let public = key.public_key().to_text();
@@ -125,7 +125,7 @@ async fn a_key_is_whose_who_has_its_secret_half() {
     for proof in [
         prove(&key, "bobs"),
         prove(&other, "acme"),
-        possession::prove(&key, Purpose { holding: "acme", registry: "https://y.example" }),
+        possession::prove(&key, Purpose { owner_scope: "acme", registry: "https://y.example" }),
         "none".to_owned(),
     ] {
         let wrong = json!({"public_key": public, "proof": proof});
@@ -148,7 +148,8 @@ async fn a_key_is_whose_who_has_its_secret_half() {
     let public = old.public_key().to_text();
     assert_eq!(ada.call("/registry/api/v1/namespaces/second").await.status, 201);
     assert_eq!(ada.post(&keys("acme"), &json!({"public_key": public})).await.status, 201);
-    let shown = |holding: &str| json!({"public_key": public, "proof": prove(&old, holding)});
+    let shown =
+        |owner_scope: &str| json!({"public_key": public, "proof": prove(&old, owner_scope)});
     assert_eq!(ada.post(&keys("second"), &shown("second")).await.status, 201);
     let listed = ada.get(&keys("acme")).await.json();
     assert_eq!(listed["items"][1]["revoked_at"], json!(null), "{listed}");

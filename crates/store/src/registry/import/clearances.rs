@@ -2,8 +2,8 @@ use super::Import;
 use crate::{
     registry::{
         Record, RegistryError,
-        appeal::{must_be_digest, setting},
-        change::check,
+        appeal::{check_digest, setting},
+        change::check_message,
     },
     sql::{Value, insert_rows},
 };
@@ -19,8 +19,8 @@ impl Import<'_> {
         let mut rows = Vec::with_capacity(records.len());
         for record in records {
             let Record::Clearance { sha256, package, why } = record else { continue };
-            must_be_digest(&sha256)?;
-            check(Some(&why))?;
+            check_digest(&sha256)?;
+            check_message(Some(&why))?;
             rows.push(vec![Value::Text(setting(&sha256, package.as_ref())), Value::Text(why)]);
         }
         let head = "INSERT INTO settings (name, value)";

@@ -7,7 +7,7 @@ use crate::{
     DatabaseKind, StoreError, Timestamp,
     registry::{
         Namespace,
-        flat_names::places,
+        flat_names::placeholders,
         log::{AuditAction, NewAuditEvent, note},
     },
     sql::{built, sql},
@@ -30,12 +30,12 @@ impl Import<'_> {
         // This comes first: whoever follows the changes reads everything anew, and none of the
         // others.
         let details = json!({"packages": self.done.packages, "versions": self.done.versions});
-        let mut deeds = vec![NewAuditEvent::new(AuditAction::Imported).details(details)];
+        let mut events = vec![NewAuditEvent::new(AuditAction::Imported).details(details)];
         if self.has_log {
-            return note(self.work.connection(), &self.actor, now, deeds).await;
+            return note(self.work.connection(), &self.actor, now, events).await;
         }
-        deeds.append(&mut self.deeds);
-        note(self.work.connection(), &self.actor, now, deeds).await?;
+        events.append(&mut self.events);
+        note(self.work.connection(), &self.actor, now, events).await?;
         self.note_versions(now, is_alone).await?;
         let row = sql("SELECT seq FROM registry_counter WHERE id = 1");
         row.one(self.work.connection()).await?.count(0)
@@ -65,7 +65,7 @@ impl Import<'_> {
         };
         let chosen = match some.len() {
             0 => String::new(),
-            count => format!("WHERE package IN ({})", places(4, count)),
+            count => format!("WHERE package IN ({})", placeholders(4, count)),
         };
         let [alone, anonymous] = Namespace::SHARED;
         let text = format!(

@@ -16,7 +16,7 @@ use super::{
         },
         version_order::{self, sort_key},
     },
-    Import, check_holding,
+    Import, check_owner_scope,
 };
 use crate::{
     Timestamp,
@@ -93,11 +93,11 @@ impl Import<'_> {
             let key = sort_key(&read.version);
             for signature in &version.signatures {
                 SignatureState::read(&signature.state)?;
-                check_holding(&signature.holding)?;
+                check_owner_scope(&signature.owner_scope)?;
                 rows.signatures.push(vec![
                     Value::Text(id.clone()),
                     Value::Bytes(key.clone()),
-                    Value::Text(signature.holding.clone()),
+                    Value::Text(signature.owner_scope.clone()),
                     Value::Text(signature.key_id.clone()),
                     Value::Text(signature.state.clone()),
                     Value::Text(signature.record.clone()),
@@ -220,7 +220,7 @@ impl ParsedVersion {
         let has = |auditor: bool| {
             let active = SignatureState::Active.as_str();
             let mut active = record.signatures.iter().filter(|one| one.state == active);
-            active.any(|one| OwnerScope::read(one.holding.clone()).is_for_auditors() == auditor)
+            active.any(|one| OwnerScope::read(one.owner_scope.clone()).is_for_auditors() == auditor)
         };
         let verdict: Option<ScanVerdict> = record.scan.as_ref().map(|scan| scan.verdict);
         let attested = attested(verdict, has(false), has(true));

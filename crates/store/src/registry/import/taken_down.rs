@@ -36,7 +36,7 @@ impl Import<'_> {
     ///
     /// What others see is what was here: a backup may have withdrawn versions beside others that
     /// have the same content.
-    pub(super) async fn must_be_allowed(&mut self) -> Result<(), RegistryError> {
+    pub(super) async fn check_not_taken_down(&mut self) -> Result<(), RegistryError> {
         for (taken, same) in [
             (
                 "SELECT DISTINCT taken_sha256 FROM versions WHERE taken_sha256 IS NOT NULL",

@@ -9,7 +9,10 @@ use crate::{
 impl Import<'_> {
     /// Takes from the log what a version was that is withdrawn, if its record does not say so:
     /// those of older programs do not.
-    pub(super) async fn remember(&mut self, log: &LogRecord) -> Result<(), RegistryError> {
+    pub(super) async fn restore_withdrawn_facts(
+        &mut self,
+        log: &LogRecord,
+    ) -> Result<(), RegistryError> {
         let tells = [AuditAction::Published, AuditAction::Withdrawn]
             .iter()
             .any(|act| act.as_str() == log.act);

@@ -41,7 +41,7 @@ async fn a_backup_restores_everything() {
         let acme: OwnerScope = "acme".parse().unwrap();
         publish(shop, &alice, "acme/tool", "1.0.0").await;
         let key = NewKey {
-            holding: &acme,
+            owner_scope: &acme,
             key_id: "a",
             public_key: "p",
             label: "l",
@@ -203,7 +203,7 @@ async fn an_import_adds_and_changes_nothing() {
         let namespace =
             Record::Namespace { name: "acme".to_owned(), created_by: None, created_at: 1 };
         let intruder = Record::Member(savoir_store::registry::MemberRecord {
-            holding: "acme".to_owned(),
+            owner_scope: "acme".to_owned(),
             user_id: shop.bob.id,
             role: "owner".to_owned(),
             added_by: None,
@@ -251,7 +251,7 @@ async fn an_import_that_fails_leaves_nothing() {
             Record::Clearance { sha256: digest.clone(), package: None, why: "y".repeat(5000) },
             Record::Namespace { name: "api".to_owned(), created_by: None, created_at: 1 },
             Record::Member(savoir_store::registry::MemberRecord {
-                holding: "*".repeat(9),
+                owner_scope: "*".repeat(9),
                 user_id: shop.bob.id,
                 role: "owner".to_owned(),
                 added_by: None,
@@ -263,7 +263,7 @@ async fn an_import_that_fails_leaves_nothing() {
                 account: None,
                 token: None,
                 act: "published".to_owned(),
-                holding: None,
+                owner_scope: None,
                 package: Some("../x".to_owned()),
                 version: None,
                 details: "{}".to_owned(),
@@ -293,7 +293,7 @@ async fn who_has_no_account_gets_one_with_the_import_or_not_at_all() {
         let (registry, accounts) = (shop.registry(), shop.database.accounts());
         let member = |user_id| {
             Record::Member(savoir_store::registry::MemberRecord {
-                holding: "acme".to_owned(),
+                owner_scope: "acme".to_owned(),
                 user_id,
                 role: "owner".to_owned(),
                 added_by: None,
@@ -482,7 +482,7 @@ async fn the_log_has_what_an_import_brought() {
             [
                 Record::Namespace { name: space.to_owned(), created_by: None, created_at: 1 },
                 Record::Member(savoir_store::registry::MemberRecord {
-                    holding: space.to_owned(),
+                    owner_scope: space.to_owned(),
                     user_id: shop.alice.id,
                     role: "owner".to_owned(),
                     added_by: None,
@@ -496,8 +496,8 @@ async fn the_log_has_what_an_import_brought() {
         for space in ["first", "second"] {
             let done = import(registry, &brought(space)).await.unwrap();
             assert_eq!(done.versions, 2);
-            let holding = Some(space.parse::<OwnerScope>().unwrap());
-            let filter = AuditFilter { holding, ..AuditFilter::default() };
+            let owner_scope = Some(space.parse::<OwnerScope>().unwrap());
+            let filter = AuditFilter { owner_scope, ..AuditFilter::default() };
             let found = registry.audit(&filter, None, 10).await.unwrap();
             let acts: Vec<_> = found.iter().map(|entry| entry.change.act.as_str()).collect();
             assert_eq!(acts, ["published", "member_set", "namespace_created"], "{space}");
@@ -508,7 +508,7 @@ async fn the_log_has_what_an_import_brought() {
             let filter = AuditFilter { package: Some(alone.clone()), ..AuditFilter::default() };
             let found = registry.audit(&filter, None, 10).await.unwrap();
             assert_eq!(found.len(), 1);
-            assert_eq!(found[0].holding, Some(alone.holding()));
+            assert_eq!(found[0].owner_scope, Some(alone.owner_scope()));
             assert_eq!(registry.head().await.unwrap(), done.seq);
         }
         let all = registry.audit(&AuditFilter::default(), None, 100).await.unwrap();

@@ -18,11 +18,11 @@ const WORDS: &str = "somebody else showed that it is theirs";
 async fn add(
     registry: Registry<'_>,
     actor: &Actor,
-    (holding, key_id): (&OwnerScope, &str),
+    (owner_scope, key_id): (&OwnerScope, &str),
     proved: bool,
 ) -> Result<(), &'static str> {
     let (public_key, label) = ("AAAA", "laptop");
-    let key = NewKey { holding, key_id, public_key, label, account: None, proved };
+    let key = NewKey { owner_scope, key_id, public_key, label, account: None, proved };
     registry.add_key(actor, key).await.map_err(|error| error.code())
 }
 

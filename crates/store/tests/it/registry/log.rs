@@ -105,8 +105,8 @@ async fn the_log_says_who_did_what() {
         assert_eq!(page.iter().map(|entry| entry.change.seq).collect::<Vec<_>>(), [4, 2]);
         let filter = AuditFilter { account: Some(shop.bob.id), ..AuditFilter::default() };
         assert_eq!(registry.audit(&filter, None, 9).await.unwrap().len(), 1);
-        let holding = Some("acme".parse().unwrap());
-        let filter = AuditFilter { holding, ..AuditFilter::default() };
+        let owner_scope = Some("acme".parse().unwrap());
+        let filter = AuditFilter { owner_scope, ..AuditFilter::default() };
         assert_eq!(registry.audit(&filter, None, 9).await.unwrap().len(), 5);
     })
     .await;

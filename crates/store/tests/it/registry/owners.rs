@@ -53,14 +53,17 @@ async fn in_shared_namespaces_each_package_has_its_owners() {
             let next = draft(package, "1.1.0");
             assert_eq!(code(next.publish(registry, &shop.bob()).await), "not_member");
             publish(shop, &shop.bob(), &format!("{package}-of-bob"), "1.0.0").await;
-            let holding = name(package).holding();
-            registry.transfer(&shop.alice(), &holding, shop.alice.id, shop.bob.id).await.unwrap();
+            let owner_scope = name(package).owner_scope();
+            registry
+                .transfer(&shop.alice(), &owner_scope, shop.alice.id, shop.bob.id)
+                .await
+                .unwrap();
             next.publish(registry, &shop.bob()).await.unwrap();
             let next = draft(package, "1.2.0");
             assert_eq!(code(next.publish(registry, &shop.alice()).await), "not_member");
         }
         let mine = registry.memberships(shop.bob.id).await.unwrap();
-        let mine: Vec<_> = mine.iter().map(|member| member.holding.as_str()).collect();
+        let mine: Vec<_> = mine.iter().map(|member| member.owner_scope.as_str()).collect();
         assert_eq!(mine, ["_/tool", "_/tool-of-bob", "anon/note", "anon/note-of-bob"]);
         let anon = Namespace::anonymous();
         assert_eq!(code(registry.create_namespace(&shop.alice(), &anon).await), "invalid_name");
@@ -165,7 +168,7 @@ async fn a_token_does_what_its_scopes_say() {
         let result = registry.set_member(&yank, &acme, shop.bob.id, TeamRole::Owner).await;
         assert_eq!(code(result), "missing_scope");
         let key = NewKey {
-            holding: &acme,
+            owner_scope: &acme,
             key_id: "k",
             public_key: "p",
             label: "l",

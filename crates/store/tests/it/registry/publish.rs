@@ -52,7 +52,7 @@ async fn a_whole_life_in_a_task() {
             let (actor, key_id) = (Actor::person(&bob), "k");
             registry.remove_member(&admin, &acme, alice.id).await.unwrap_err();
             let key = NewKey {
-                holding: &acme,
+                owner_scope: &acme,
                 key_id,
                 public_key: "p",
                 label: "",

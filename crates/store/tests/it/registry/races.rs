@@ -33,7 +33,7 @@ async fn of_many_who_publish_the_same_one_does() {
             let found = registry.version(&name(package), &version("1.0.0")).await.unwrap();
             assert_eq!(found.sha256, winners[0]);
             assert!(registry.blob(&found.sha256).await.unwrap().is_some());
-            let members = registry.members(&name(package).holding()).await.unwrap();
+            let members = registry.members(&name(package).owner_scope()).await.unwrap();
             assert_eq!(members.len(), 1);
             assert_eq!(Some(members[0].user_id), found.published_by);
             let changes = registry.changes(head, 10).await.unwrap();

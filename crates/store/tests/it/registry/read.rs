@@ -123,7 +123,7 @@ async fn lists_with_filters() {
         let namespace = Some(Namespace::parse("acme").unwrap());
         let filter = Filter { namespace: namespace.clone(), ..Filter::default() };
         assert_eq!(list(filter).await, ["acme/bear", "acme/car"]);
-        let namespace = Some(Namespace::default_one());
+        let namespace = Some(Namespace::default_namespace());
         assert_eq!(list(Filter { namespace, ..Filter::default() }).await, ["bus", "zoo"]);
         let tag = Some("animals".to_owned());
         let filter = Filter { tag: tag.clone(), ..Filter::default() };

@@ -36,9 +36,9 @@ fn record(n: u64) -> Record {
         dialect: "gaia".to_owned(),
         ..VersionFacts::default()
     };
-    let holding = package_name(n).holding();
+    let owner_scope = package_name(n).owner_scope();
     let signature = SignatureRecord {
-        holding: holding.to_string(),
+        owner_scope: owner_scope.to_string(),
         key_id: "k".to_owned(),
         state: "active".to_owned(),
         record: "{}".to_owned(),

@@ -8,9 +8,9 @@ use serde_json::json;
 
 use super::{Draft, Shop, allow, at_once, draft, for_each_registry, name, version};
 
-async fn add_key(shop: &Shop<'_>, actor: &Actor, holding: &OwnerScope, key_id: &str) {
+async fn add_key(shop: &Shop<'_>, actor: &Actor, owner_scope: &OwnerScope, key_id: &str) {
     let key = NewKey {
-        holding,
+        owner_scope,
         key_id,
         public_key: "AAAA",
         label: "laptop",
@@ -143,7 +143,7 @@ async fn a_revoked_key_lowers_what_it_signed() {
 
         // It stays revoked.
         let key = NewKey {
-            holding: &acme,
+            owner_scope: &acme,
             key_id: "a",
             public_key: "p",
             label: "l",
@@ -174,7 +174,7 @@ async fn an_auditor_signs_with_their_own_key() {
         signed("acme/tool", "1.0.0", "a").publish(registry, &shop.alice()).await.unwrap();
         let auditors = OwnerScope::auditors();
         let key = NewKey {
-            holding: &auditors,
+            owner_scope: &auditors,
             key_id: "bobs",
             public_key: "p",
             label: "Bob audits",
