@@ -121,7 +121,7 @@ fn feed(index: &SearchIndex, folder: &Path, skills: u64) {
     });
     index.apply(entries, skills).unwrap();
     println!("memory after applying: {}", memory());
-    index.tidy_up().unwrap();
+    index.merge_all_segments().unwrap();
     let took = start.elapsed().saturating_sub(made);
     let rate = u128::from(skills) * 1000 / took.as_millis().max(1);
     println!(

@@ -1,7 +1,7 @@
 //! Runs a prompt skill: fills in its inputs, searches passages and asks a model.
 
 use savoir_engine::structured;
-use savoir_knowledge::limits::QUERY_CHARS;
+use savoir_knowledge::limits::MAX_QUERY_CHARS;
 use savoir_model::Message;
 use savoir_skill::{Skill, dialect::agent_flow::model_settings, render};
 use serde_json::{Map, Value};

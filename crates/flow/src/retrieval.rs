@@ -1,6 +1,6 @@
 //! Searches a knowledge base and puts the passages into the prompt.
 
-use savoir_knowledge::{Passage, limits::PASSAGES};
+use savoir_knowledge::{Passage, limits::DEFAULT_PASSAGES};
 use serde_json::{Value, json};
 
 use crate::{

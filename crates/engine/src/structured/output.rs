@@ -160,7 +160,7 @@ fn shorten(text: &str) -> String {
 
 /// Validates a value against a JSON Schema: draft 2020-12 unless `$schema` names another one.
 fn validate_schema(schema: &Value, value: &Value) -> Result<(), OutputError> {
-    let bad = |error: &dyn fmt::Display| OutputError::BadSchema(shortened(&error.to_string()));
+    let bad = |error: &dyn fmt::Display| OutputError::BadSchema(shorten(&error.to_string()));
     let mut compiler = boon::Compiler::new();
     compiler.use_loader(Box::new(NoLoader));
     compiler.add_resource(SCHEMA_URL, schema.clone()).map_err(|error| bad(&error))?;
