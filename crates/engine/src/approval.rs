@@ -124,12 +124,8 @@ impl ExtraGrants {
     pub fn sorted(&self) -> Self {
         let mut sorted = self.clone();
         for list in [
-            &mut sorted.read,
-            &mut sorted.write,
-            &mut sorted.hosts,
-            &mut sorted.private_hosts,
-            &mut sorted.programs,
-            &mut sorted.env,
+            &mut sorted.read, &mut sorted.write, &mut sorted.hosts, &mut sorted.private_hosts,
+            &mut sorted.programs, &mut sorted.env,
         ] {
             list.sort();
             list.dedup();

@@ -32,19 +32,9 @@ const HIDDEN_ROOT_FOLDERS: [&str; 5] = ["dev", "proc", "sys", "tmp", "lost+found
 const SYSTEM_FOLDERS: [&str; 9] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/proc", "/dev", "/sys", "/tmp"];
 const SYSTEM_FILES: [&str; 13] = [
-    "/etc/passwd",
-    "/etc/group",
-    "/etc/hosts",
-    "/etc/host.conf",
-    "/etc/nsswitch.conf",
-    "/etc/resolv.conf",
-    "/etc/gai.conf",
-    "/etc/services",
-    "/etc/localtime",
-    "/etc/ld.so.cache",
-    "/etc/ld.so.preload",
-    "/etc/mime.types",
-    "/etc/ssl",
+    "/etc/passwd", "/etc/group", "/etc/hosts", "/etc/host.conf", "/etc/nsswitch.conf",
+    "/etc/resolv.conf", "/etc/gai.conf", "/etc/services", "/etc/localtime", "/etc/ld.so.cache",
+    "/etc/ld.so.preload", "/etc/mime.types", "/etc/ssl",
 ];
 
 /// Number of files of one folder that are listed individually; with more, the folder is listed.

@@ -56,20 +56,8 @@ impl PathProblem {
 
 /// Folders and files that steer tools and agents: a skill that brings one acts before it is run.
 const TOOL_CONFIGURATION_NAMES: [&str; 14] = [
-    ".git",
-    ".hg",
-    ".svn",
-    ".vscode",
-    ".idea",
-    ".claude",
-    ".cursor",
-    ".codex",
-    ".agents",
-    ".npmrc",
-    ".yarnrc",
-    ".mcp.json",
-    ".envrc",
-    ".pypirc",
+    ".git", ".hg", ".svn", ".vscode", ".idea", ".claude", ".cursor", ".codex", ".agents", ".npmrc",
+    ".yarnrc", ".mcp.json", ".envrc", ".pypirc",
 ];
 
 /// Whether a path, with `/` between its parts, can belong to a skill.

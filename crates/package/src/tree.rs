@@ -33,13 +33,7 @@ pub(crate) const SIGNATURE_FILES: [&str; 4] =
 /// Files and folders that programs create in a skill's folder when it is installed or used. They
 /// are not part of the skill.
 const IGNORED_NAMES: [&str; 8] = [
-    ".savoir",
-    ".clawhub",
-    ".clawdhub",
-    ".mypy_cache",
-    ".pytest_cache",
-    ".ruff_cache",
-    ".DS_Store",
+    ".savoir", ".clawhub", ".clawdhub", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".DS_Store",
     "Thumbs.db",
 ];
 

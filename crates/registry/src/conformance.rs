@@ -130,13 +130,8 @@ pub struct CheckOutcome {
 
 /// The checks for mirrors, which are files on a plain web server. All others need the API.
 const CHECKS_FOR_FILE_SERVERS: [&str; 7] = [
-    "discovery/config",
-    "pull/index-shape",
-    "pull/index-order",
-    "pull/index-unknown",
-    "pull/index-letters",
-    "pull/artifact-digest",
-    "pull/artifact-layout",
+    "discovery/config", "pull/index-shape", "pull/index-order", "pull/index-unknown",
+    "pull/index-letters", "pull/artifact-digest", "pull/artifact-layout",
 ];
 
 /// Timeout of one check.

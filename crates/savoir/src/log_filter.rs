@@ -2,20 +2,9 @@
 
 /// Our own crates; others log only warnings.
 const OWN_CRATES: [&str; 14] = [
-    "savoir",
-    "savoir_agent",
-    "savoir_engine",
-    "savoir_flow",
-    "savoir_knowledge",
-    "savoir_lint",
-    "savoir_model",
-    "savoir_package",
-    "savoir_registry",
-    "savoir_sandbox",
-    "savoir_scan",
-    "savoir_server",
-    "savoir_skill",
-    "savoir_store",
+    "savoir", "savoir_agent", "savoir_engine", "savoir_flow", "savoir_knowledge", "savoir_lint",
+    "savoir_model", "savoir_package", "savoir_registry", "savoir_sandbox", "savoir_scan",
+    "savoir_server", "savoir_skill", "savoir_store",
 ];
 
 /// A filter that logs messages of our crates from this level on.

@@ -4,31 +4,10 @@ use std::{collections::BTreeSet, path::Path};
 
 /// Folders of caches and settings in a home folder, which users do not miss.
 const CACHES_AND_SETTINGS: [&str; 25] = [
-    ".bash_history",
-    ".bundle",
-    ".cache",
-    ".cargo",
-    ".config",
-    ".dotnet",
-    ".fontconfig",
-    ".gem",
-    ".gnupg",
-    ".gradle",
-    ".ipython",
-    ".java",
-    ".lesshst",
-    ".local",
-    ".m2",
-    ".matplotlib",
-    ".node_repl_history",
-    ".npm",
-    ".nuget",
-    ".pki",
-    ".python_history",
-    ".ssh",
-    ".viminfo",
-    ".wget-hsts",
-    ".yarn",
+    ".bash_history", ".bundle", ".cache", ".cargo", ".config", ".dotnet", ".fontconfig", ".gem",
+    ".gnupg", ".gradle", ".ipython", ".java", ".lesshst", ".local", ".m2", ".matplotlib",
+    ".node_repl_history", ".npm", ".nuget", ".pki", ".python_history", ".ssh", ".viminfo",
+    ".wget-hsts", ".yarn",
 ];
 
 /// A note about deleted files that the user may expect: those in the home folder, and those in

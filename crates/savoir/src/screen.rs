@@ -222,13 +222,8 @@ mod tests {
     #[test]
     fn text_and_colors_pass() {
         for text in [
-            "plain\ttext\r\n",
-            "10 %\r20 %\r",
-            "\u{1b}[1;31mred\u{1b}[0m",
-            "\u{1b}[2Kline",
-            "üñ 漢字 🎉\n",
-            "a\nb\n\u{1b}[2A\u{1b}[J",
-            "\u{1b}[?25l",
+            "plain\ttext\r\n", "10 %\r20 %\r", "\u{1b}[1;31mred\u{1b}[0m", "\u{1b}[2Kline",
+            "üñ 漢字 🎉\n", "a\nb\n\u{1b}[2A\u{1b}[J", "\u{1b}[?25l",
         ] {
             assert_eq!(shown(text.as_bytes()), text);
         }

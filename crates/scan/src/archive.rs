@@ -64,21 +64,8 @@ pub(super) fn file_type(bytes: &[u8]) -> FileType {
 
 fn is_media(bytes: &[u8]) -> bool {
     let magics: [&[u8]; 16] = [
-        b"\x89PNG",
-        b"\xff\xd8\xff",
-        b"GIF8",
-        b"RIFF",
-        b"%PDF",
-        b"wOFF",
-        b"wOF2",
-        b"OTTO",
-        b"\0\x01\0\0",
-        b"ID3",
-        b"OggS",
-        b"fLaC",
-        b"\0\0\x01\0",
-        b"BM",
-        b"II*\0",
+        b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"%PDF", b"wOFF", b"wOF2", b"OTTO",
+        b"\0\x01\0\0", b"ID3", b"OggS", b"fLaC", b"\0\0\x01\0", b"BM", b"II*\0",
         b"SQLite format 3",
     ];
     let begins =

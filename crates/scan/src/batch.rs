@@ -11,50 +11,15 @@ use super::{
 
 /// Substrings of texts that are written for the Windows command prompt.
 const BATCH_MARKERS: [&str; 14] = [
-    "@echo off",
-    "%temp%",
-    "%tmp%",
-    "%appdata%",
-    "%localappdata%",
-    "%userprofile%",
-    "%programdata%",
-    "%public%",
-    "%~dp0",
-    "certutil",
-    "bitsadmin",
-    "rundll32",
-    "regsvr32",
-    "mshta",
+    "@echo off", "%temp%", "%tmp%", "%appdata%", "%localappdata%", "%userprofile%",
+    "%programdata%", "%public%", "%~dp0", "certutil", "bitsadmin", "rundll32", "regsvr32", "mshta",
 ];
 
 /// Programs that start the file that is passed to them.
 const LAUNCHERS: [&str; 26] = [
-    "start",
-    "call",
-    "cmd",
-    "rundll32",
-    "regsvr32",
-    "wscript",
-    "cscript",
-    "mshta",
-    "msiexec",
-    "powershell",
-    "pwsh",
-    "python",
-    "python3",
-    "py",
-    "pythonw",
-    "node",
-    "java",
-    "javaw",
-    "explorer",
-    "schtasks",
-    "wmic",
-    "forfiles",
-    "installutil",
-    "msbuild",
-    "regasm",
-    "conhost",
+    "start", "call", "cmd", "rundll32", "regsvr32", "wscript", "cscript", "mshta", "msiexec",
+    "powershell", "pwsh", "python", "python3", "py", "pythonw", "node", "java", "javaw",
+    "explorer", "schtasks", "wmic", "forfiles", "installutil", "msbuild", "regasm", "conhost",
 ];
 
 /// Starters that download the file themselves.

@@ -57,38 +57,9 @@ const STRINGS_ONLY_CODE_EXTENSIONS: [&str; 18] = [
 
 /// Files that are data even if their first line looks like code.
 const DATA_EXTENSIONS: [&str; 32] = [
-    "json",
-    "yaml",
-    "yml",
-    "toml",
-    "csv",
-    "tsv",
-    "xml",
-    "svg",
-    "html",
-    "htm",
-    "css",
-    "scss",
-    "lock",
-    "ini",
-    "properties",
-    "txt",
-    "rst",
-    "log",
-    "tex",
-    "bib",
-    "sql",
-    "graphql",
-    "proto",
-    "go",
-    "rs",
-    "java",
-    "kt",
-    "swift",
-    "c",
-    "h",
-    "cpp",
-    "cs",
+    "json", "yaml", "yml", "toml", "csv", "tsv", "xml", "svg", "html", "htm", "css", "scss",
+    "lock", "ini", "properties", "txt", "rst", "log", "tex", "bib", "sql", "graphql", "proto",
+    "go", "rs", "java", "kt", "swift", "c", "h", "cpp", "cs",
 ];
 
 /// Splits a skill into fragments and adds them to the context.
@@ -516,24 +487,11 @@ fn is_example_of_attack(text: &str, at: usize) -> bool {
 /// Whether a command that switches off a protection is quoted as a sign of malware.
 fn is_sign_of_malware(text: &str, span: Span) -> bool {
     const COMMANDS: [&str; 9] = [
-        "vssadmin",
-        "wbadmin",
-        "bcdedit",
-        "set-mppreference",
-        "add-mppreference",
-        "setenforce",
-        "netsh",
-        "tmutil",
-        "shred",
+        "vssadmin", "wbadmin", "bcdedit", "set-mppreference", "add-mppreference", "setenforce",
+        "netsh", "tmutil", "shred",
     ];
     const MALWARE_WORDS: [&str; 8] = [
-        "ransomware",
-        "malware",
-        "keylogger",
-        "attacker",
-        "indicator",
-        "suspicious",
-        "detect",
+        "ransomware", "malware", "keylogger", "attacker", "indicator", "suspicious", "detect",
         "compromise",
     ];
     let code = span.slice(text).to_ascii_lowercase();
@@ -632,14 +590,8 @@ fn find_code_in_other_files<'a>(fragment: &TextFragment<'a>) -> Vec<TextFragment
 
 fn says_rot13(lower: &str) -> bool {
     [
-        "rot13",
-        "rot-13",
-        "rot 13",
-        "by thirteen",
-        "thirteen places",
-        "13 places",
-        "thirteen letters",
-        "caesar",
+        "rot13", "rot-13", "rot 13", "by thirteen", "thirteen places", "13 places",
+        "thirteen letters", "caesar",
     ]
     .iter()
     .any(|name| lower.contains(name))

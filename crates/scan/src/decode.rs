@@ -207,23 +207,8 @@ const MIN_NUMBERS: usize = 8;
 
 /// Substrings that a text made from numbers must contain to be reported.
 const COMMAND_MARKERS: [&str; 18] = [
-    "curl ",
-    "wget ",
-    "http://",
-    "https://",
-    "/bin/",
-    "|sh",
-    "| sh",
-    "|bash",
-    "| bash",
-    "powershell",
-    "require(",
-    "import ",
-    "eval(",
-    "exec(",
-    "nc -",
-    "/dev/tcp",
-    "child_process",
+    "curl ", "wget ", "http://", "https://", "/bin/", "|sh", "| sh", "|bash", "| bash",
+    "powershell", "require(", "import ", "eval(", "exec(", "nc -", "/dev/tcp", "child_process",
     "IEX",
 ];
 

@@ -124,27 +124,10 @@ fn find_titles(text: &str, line: &str, at: usize, found: &mut Vec<HiddenText>) {
     }
     let lower = line.to_ascii_lowercase();
     let unseen = [
-        "display:none",
-        "display: none",
-        "visibility:hidden",
-        "font-size:0",
-        "font-size: 0",
-        "color:white",
-        "color: white",
-        "color:#fff",
-        "color: #fff",
-        "opacity:0",
-        "opacity: 0",
-        " hidden>",
-        "aria-hidden=\"true\">",
-        "display : none",
-        "height:0",
-        "max-height:0",
-        "font-size:1px",
-        "text-indent:-",
-        "left:-9999",
-        "color:transparent",
-        "color: transparent",
+        "display:none", "display: none", "visibility:hidden", "font-size:0", "font-size: 0",
+        "color:white", "color: white", "color:#fff", "color: #fff", "opacity:0", "opacity: 0",
+        " hidden>", "aria-hidden=\"true\">", "display : none", "height:0", "max-height:0",
+        "font-size:1px", "text-indent:-", "left:-9999", "color:transparent", "color: transparent",
     ];
     if lower.contains('<') && unseen.iter().any(|style| lower.contains(style)) {
         let lines = text[at..].split_inclusive('\n').take(6).map(str::len).sum::<usize>();

@@ -10,41 +10,17 @@ use super::{
 };
 
 const DOWNLOAD_COMMANDS: [&str; 13] = [
-    "iwr ",
-    "invoke-webrequest",
-    "irm ",
-    "invoke-restmethod",
-    "downloadstring",
-    "downloadfile",
-    "downloaddata",
-    "start-bitstransfer",
-    "curl.exe",
-    "(iwr",
-    "(irm",
-    "resolve-dnsname -type txt",
+    "iwr ", "invoke-webrequest", "irm ", "invoke-restmethod", "downloadstring", "downloadfile",
+    "downloaddata", "start-bitstransfer", "curl.exe", "(iwr", "(irm", "resolve-dnsname -type txt",
     "-type txt -name",
 ];
 const EXECUTE_COMMANDS: [&str; 12] = [
-    "iex",
-    "invoke-expression",
-    "[scriptblock]::create",
-    "start-process",
-    "& $",
-    "&$",
-    "invoke-command",
-    "reflection.assembly]::load",
-    "invoke-item",
-    "wscript",
-    "rundll32",
+    "iex", "invoke-expression", "[scriptblock]::create", "start-process", "& $", "&$",
+    "invoke-command", "reflection.assembly]::load", "invoke-item", "wscript", "rundll32",
     "msiexec",
 ];
 const UPLOAD_COMMANDS: [&str; 7] = [
-    "uploadstring",
-    "uploadfile",
-    "uploaddata",
-    "-method post",
-    "-method put",
-    "-body",
+    "uploadstring", "uploadfile", "uploaddata", "-method post", "-method put", "-body",
     "send-mailmessage",
 ];
 const PERSISTENCE_COMMANDS: [&str; 7] = [

@@ -112,11 +112,9 @@ impl Report {
         // Of several findings at one position, only the worst is reported.
         findings.sort_by(|a, b| {
             let place = (&a.path, a.line, a.rule.id).cmp(&(&b.path, b.line, b.rule.id));
-            place.then((b.severity, b.confidence, a.column).cmp(&(
-                a.severity,
-                a.confidence,
-                b.column,
-            )))
+            place.then(
+                (b.severity, b.confidence, a.column).cmp(&(a.severity, a.confidence, b.column)),
+            )
         });
         findings.dedup_by(|a, b| (&a.path, a.line, a.rule.id) == (&b.path, b.line, b.rule.id));
         let verdict = verdict(&findings, Severity::High);

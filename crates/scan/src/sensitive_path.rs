@@ -107,33 +107,13 @@ const METADATA_HOSTS: [&str; 4] =
 /// What a request to the cloud metadata service reads, unless it is harmless.
 fn cloud_metadata(path: &str) -> Option<&'static str> {
     const FACTS: [&str; 20] = [
-        "/placement",
-        "/instance-type",
-        "/instance-id",
-        "/tags/",
-        "/hostname",
-        "/local-ipv4",
-        "/public-ipv4",
-        "/local-hostname",
-        "/public-hostname",
-        "/mac",
-        "/network/",
-        "/api/token",
-        "/project/project-id",
-        "/project/numeric-project-id",
-        "/instance/zone",
-        "/instance/name",
-        "/instance/id",
-        "/instance/machine-type",
-        "/ami-id",
-        "/metadata/instance?",
+        "/placement", "/instance-type", "/instance-id", "/tags/", "/hostname", "/local-ipv4",
+        "/public-ipv4", "/local-hostname", "/public-hostname", "/mac", "/network/", "/api/token",
+        "/project/project-id", "/project/numeric-project-id", "/instance/zone", "/instance/name",
+        "/instance/id", "/instance/machine-type", "/ami-id", "/metadata/instance?",
     ];
     const SECRETS: [&str; 6] = [
-        "security-credentials",
-        "service-accounts",
-        "/oauth2",
-        "user-data",
-        "identity-credentials",
+        "security-credentials", "service-accounts", "/oauth2", "user-data", "identity-credentials",
         "/token?",
     ];
     if !METADATA_HOSTS.iter().any(|host| path.contains(host)) {
@@ -225,18 +205,8 @@ pub(super) fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let public = name.contains("PUBLIC") || name.contains("PUBKEY");
     let holds = [
-        "KEY",
-        "TOKEN",
-        "SECRET",
-        "PASSWORD",
-        "PASSWD",
-        "CREDENTIAL",
-        "PRIVATE",
-        "MNEMONIC",
-        "_PAT",
-        "PASSPHRASE",
-        "DATABASE_URL",
-        "CONNECTION_STRING",
+        "KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "PRIVATE", "MNEMONIC",
+        "_PAT", "PASSPHRASE", "DATABASE_URL", "CONNECTION_STRING",
     ]
     .iter()
     .any(|part| name.contains(part));
@@ -266,11 +236,7 @@ pub(super) fn agent_file(path: &str) -> Option<&'static str> {
         _ => {}
     }
     let folders = [
-        ".claude/hooks",
-        ".claude/skills",
-        ".agents/skills",
-        ".cursor/rules",
-        ".openclaw/",
+        ".claude/hooks", ".claude/skills", ".agents/skills", ".cursor/rules", ".openclaw/",
         ".codex/",
     ];
     folders.iter().any(|folder| path.contains(folder)).then_some("the agent's settings")
@@ -306,10 +272,7 @@ pub(super) fn autostart_entry(path: &str) -> Option<&'static str> {
         Some("the shell's start-up file")
     } else if matches!(name, ".envrc" | ".xprofile" | ".xinitrc" | "config.fish" | ".inputrc")
         || any(&[
-            "git-templates/hooks",
-            "git_template/hooks",
-            "/etc/profile.d",
-            "powershell_profile",
+            "git-templates/hooks", "git_template/hooks", "/etc/profile.d", "powershell_profile",
         ])
     {
         Some("a file that runs by itself")
@@ -318,14 +281,8 @@ pub(super) fn autostart_entry(path: &str) -> Option<&'static str> {
     } else if super::collect::extension(&path) == "pth" {
         Some("a module that every Python imports")
     } else if any(&[
-        "/etc/hosts",
-        "/etc/resolv.conf",
-        "/etc/sudoers",
-        "/etc/pam.d",
-        "/etc/ld.so.preload",
-        "ssh/sshd_config",
-        "ca-certificates",
-        "drivers/etc/hosts",
+        "/etc/hosts", "/etc/resolv.conf", "/etc/sudoers", "/etc/pam.d", "/etc/ld.so.preload",
+        "ssh/sshd_config", "ca-certificates", "drivers/etc/hosts",
     ]) {
         Some("a file that the whole system obeys")
     } else if any(&[".local/bin/", "~/bin/", "$home/bin/", "/usr/local/bin/"])

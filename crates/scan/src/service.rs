@@ -80,20 +80,8 @@ const SERVICES: &[(&str, &[&str])] = &[
 
 /// Services that companies also run on their own servers.
 const SELF_HOSTED_SERVICES: [&str; 14] = [
-    "GITHUB",
-    "GITLAB",
-    "GH",
-    "JIRA",
-    "ATLASSIAN",
-    "SENTRY",
-    "SUPABASE",
-    "SONAR",
-    "KUBE",
-    "DOCKER",
-    "NPM",
-    "PYPI",
-    "AZURE",
-    "SHOPIFY",
+    "GITHUB", "GITLAB", "GH", "JIRA", "ATLASSIAN", "SENTRY", "SUPABASE", "SONAR", "KUBE", "DOCKER",
+    "NPM", "PYPI", "AZURE", "SHOPIFY",
 ];
 
 /// Returns the hosts of the service that the secret in a variable belongs to, judging by its name.

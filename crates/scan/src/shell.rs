@@ -41,37 +41,13 @@ use super::{
 };
 
 const FETCHERS: [&str; 12] = [
-    "curl",
-    "wget",
-    "aria2c",
-    "http",
-    "https",
-    "xh",
-    "iwr",
-    "irm",
-    "invoke-webrequest",
-    "invoke-restmethod",
-    "lynx",
-    "certutil",
+    "curl", "wget", "aria2c", "http", "https", "xh", "iwr", "irm", "invoke-webrequest",
+    "invoke-restmethod", "lynx", "certutil",
 ];
 const SHELLS: [&str; 8] = ["sh", "bash", "zsh", "dash", "ksh", "fish", "ash", "source"];
 const INTERPRETERS: [&str; 16] = [
-    "python",
-    "python3",
-    "python2",
-    "node",
-    "perl",
-    "ruby",
-    "php",
-    "deno",
-    "bun",
-    "pwsh",
-    "powershell",
-    "iex",
-    "invoke-expression",
-    "osascript",
-    "eval",
-    ".",
+    "python", "python3", "python2", "node", "perl", "ruby", "php", "deno", "bun", "pwsh",
+    "powershell", "iex", "invoke-expression", "osascript", "eval", ".",
 ];
 const FILE_READERS: [&str; 30] = [
     "type", "copy", "xcopy", "findstr", "7z", "cat", "cp", "mv", "tar", "zip", "base64", "grep",

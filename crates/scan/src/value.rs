@@ -286,20 +286,8 @@ pub(super) fn is_users_folder(path: &str) -> bool {
 /// Whether a path contains so many files of the user or the system that deleting it is destructive.
 pub(super) fn is_destructive_path(path: &str) -> bool {
     const OWN: [&str; 14] = [
-        "documents",
-        "desktop",
-        "downloads",
-        "pictures",
-        "music",
-        "movies",
-        "videos",
-        "projects",
-        "code",
-        "repos",
-        "work",
-        "dev",
-        "src",
-        "library",
+        "documents", "desktop", "downloads", "pictures", "music", "movies", "videos", "projects",
+        "code", "repos", "work", "dev", "src", "library",
     ];
     let path = path.to_lowercase().replace('\\', "/");
     let path = path.trim_end_matches(['/', '*']);
@@ -374,22 +362,8 @@ pub(super) fn record_credential_mention(text: &str, span: Span, actions: &mut Ac
 
 /// Options of API clients that set the server address.
 const ADDRESS_OPTIONS: [&str; 16] = [
-    "slackApiUrl",
-    "apiUrl",
-    "apiRoot",
-    "base_url",
-    "baseURL",
-    "baseUrl",
-    "api_base",
-    "apiBase",
-    "endpoint_url",
-    "endpoint",
-    "host",
-    "proxy",
-    "basePath",
-    "serverURL",
-    "api_url",
-    "url",
+    "slackApiUrl", "apiUrl", "apiRoot", "base_url", "baseURL", "baseUrl", "api_base", "apiBase",
+    "endpoint_url", "endpoint", "host", "proxy", "basePath", "serverURL", "api_url", "url",
 ];
 
 /// Records that an API client is created that sends a secret to a custom address.

@@ -147,22 +147,8 @@ mod tests {
             "ada.l+x%y_z-1@mail.example.org"
         });
         for bad in [
-            "",
-            "a",
-            "a@",
-            "@b.de",
-            "a@b",
-            "a@b.c",
-            "a@.de",
-            "a b@c.de",
-            "a@b@c.de",
-            "a@b.d3",
-            "ä@b.de",
-            "a@bä.de",
-            "a@b.de.",
-            "a@b_c.de",
-            "\u{212a}@b.de",
-            "a@b.\u{212a}k",
+            "", "a", "a@", "@b.de", "a@b", "a@b.c", "a@.de", "a b@c.de", "a@b@c.de", "a@b.d3",
+            "ä@b.de", "a@bä.de", "a@b.de.", "a@b_c.de", "\u{212a}@b.de", "a@b.\u{212a}k",
         ] {
             assert_eq!(parse(bad), None, "{bad}");
         }

@@ -169,11 +169,7 @@ fn update_registry_search(
         let folder = lent.as_ref().map(tempfile::TempDir::path).or(own);
         if let Some(folder) = folder {
             registry::update_search_index(
-                &app.registry_state,
-                &app.database,
-                &app.storage,
-                folder,
-                stopping,
+                &app.registry_state, &app.database, &app.storage, folder, stopping,
             )
             .await;
         }

@@ -200,14 +200,7 @@ pub fn reserved_prefix(name: &str) -> Option<&'static str> {
 /// Whether registry URLs use the name for something other than a namespace.
 pub fn is_reserved_namespace(namespace: &str) -> bool {
     const RESERVED: [&str; 9] = [
-        "api",
-        "artifacts",
-        "download",
-        "index",
-        "registry",
-        "search",
-        "skills",
-        "versions",
+        "api", "artifacts", "download", "index", "registry", "search", "skills", "versions",
         "well-known",
     ];
     RESERVED.contains(&namespace)

@@ -11,28 +11,15 @@ use savoir_skill::{
 
 /// Fields that do not affect what a skill may do.
 const DESCRIPTIVE_FIELDS: [&str; 12] = [
-    "name",
-    "description",
-    "version",
-    "license",
-    "compatibility",
-    "metadata",
-    "author",
-    "authors",
-    "tags",
-    "category",
-    "homepage",
-    "repository",
+    "name", "description", "version", "license", "compatibility", "metadata", "author", "authors",
+    "tags", "category", "homepage", "repository",
 ];
 /// Errors in these fields that do not affect how the other fields are read.
 const FORMAL_ERRORS: [&str; 5] =
     ["invalid-name", "invalid-value", "invalid-version", "too-long", "wrong-type"];
 /// Fields that decide who may call a skill and which tools it allows.
 const ACCESS_FIELDS: [&str; 5] = [
-    "allowed-tools",
-    "allowed_tools",
-    "disallowed-tools",
-    "disable-model-invocation",
+    "allowed-tools", "allowed_tools", "disallowed-tools", "disable-model-invocation",
     "user-invocable",
 ];
 /// A skill prepared for a model.

@@ -21,67 +21,24 @@ use crate::{approval::shell_word, limits, run_environment::RunEnvironment, secre
 pub(super) const PROTECTED_IN_PROJECT: [&str; 10] = [
     // The whole folder: a program that writes `.git/commondir` makes git read another
     // configuration, and run the commands in it.
-    ".git",
-    ".vscode",
-    ".idea",
-    ".claude",
-    ".codex",
-    ".cursor",
-    ".agents",
-    ".mcp.json",
-    ".envrc",
+    ".git", ".vscode", ".idea", ".claude", ".codex", ".cursor", ".agents", ".mcp.json", ".envrc",
     "savoir.lock",
 ];
 /// Paths in the home that programs run, or take their settings from.
 const PROTECTED_IN_HOME: [&str; 33] = [
-    ".bashrc",
-    ".bash_profile",
-    ".bash_login",
-    ".bash_aliases",
-    ".bash_logout",
-    ".profile",
-    ".zshrc",
-    ".zprofile",
-    ".zshenv",
-    ".zlogin",
-    ".config/autostart",
-    ".config/systemd",
-    ".config/savoir",
-    ".config/git",
-    ".config/fish",
-    ".cache/savoir",
-    ".local/share/savoir",
-    ".local/bin",
-    "bin",
-    ".cargo/bin",
-    ".cargo/env",
-    ".cargo/config.toml",
-    ".npmrc",
-    ".claude.json",
-    ".config/claude",
-    ".local/lib",
-    ".ssh",
-    ".gnupg",
-    ".gitconfig",
-    ".claude",
-    ".codex",
-    ".agents",
-    ".vscode",
+    ".bashrc", ".bash_profile", ".bash_login", ".bash_aliases", ".bash_logout", ".profile",
+    ".zshrc", ".zprofile", ".zshenv", ".zlogin", ".config/autostart", ".config/systemd",
+    ".config/savoir", ".config/git", ".config/fish", ".cache/savoir", ".local/share/savoir",
+    ".local/bin", "bin", ".cargo/bin", ".cargo/env", ".cargo/config.toml", ".npmrc",
+    ".claude.json", ".config/claude", ".local/lib", ".ssh", ".gnupg", ".gitconfig", ".claude",
+    ".codex", ".agents", ".vscode",
 ];
 
 /// Names that stay read-only in a `.git` that the user opened for writing.
 const PROTECTED_IN_GIT: [&str; 10] = [
-    "hooks",
-    "config",
-    "config.worktree",
-    "commondir",
-    "info",
-    "modules",
-    "worktrees",
+    "hooks", "config", "config.worktree", "commondir", "info", "modules", "worktrees",
     // Lists of commands that git runs when the user continues a rebase or a cherry-pick.
-    "rebase-merge",
-    "rebase-apply",
-    "sequencer",
+    "rebase-merge", "rebase-apply", "sequencer",
 ];
 
 /// Adds the grants that the permissions for files ask for.

@@ -11,25 +11,9 @@ use super::{Grants, Refusal, glob};
 /// Names that are always passed on, if they are set. Locale names are listed one by one, because a
 /// secret might be called `LC_TOKEN`.
 const ALWAYS_PASSED: [&str; 19] = [
-    "LANG",
-    "TERM",
-    "TZ",
-    "USER",
-    "COLORTERM",
-    "NO_COLOR",
-    "LC_ALL",
-    "LC_CTYPE",
-    "LC_NUMERIC",
-    "LC_TIME",
-    "LC_COLLATE",
-    "LC_MONETARY",
-    "LC_MESSAGES",
-    "LC_PAPER",
-    "LC_NAME",
-    "LC_ADDRESS",
-    "LC_TELEPHONE",
-    "LC_MEASUREMENT",
-    "LC_IDENTIFICATION",
+    "LANG", "TERM", "TZ", "USER", "COLORTERM", "NO_COLOR", "LC_ALL", "LC_CTYPE", "LC_NUMERIC",
+    "LC_TIME", "LC_COLLATE", "LC_MONETARY", "LC_MESSAGES", "LC_PAPER", "LC_NAME", "LC_ADDRESS",
+    "LC_TELEPHONE", "LC_MEASUREMENT", "LC_IDENTIFICATION",
 ];
 
 /// The `PATH` inside the sandbox, where only granted programs exist in these folders.
@@ -37,36 +21,14 @@ const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sb
 
 /// Names that make loaders, interpreters, git or the proxy execute or trust something else.
 const NEVER_PASSED: [&str; 16] = [
-    "LD_*",
-    "DYLD_*",
-    "PYTHON*",
-    "NODE_OPTIONS",
-    "NODE_EXTRA_CA_CERTS",
-    "NODE_TLS_*",
-    "GIT_*",
-    "BASH_ENV",
-    "BASH_FUNC_*",
-    "ENV",
-    "PERL5*",
-    "RUBYOPT",
-    "RUBYLIB",
-    "*_PROXY",
-    "*_proxy",
+    "LD_*", "DYLD_*", "PYTHON*", "NODE_OPTIONS", "NODE_EXTRA_CA_CERTS", "NODE_TLS_*", "GIT_*",
+    "BASH_ENV", "BASH_FUNC_*", "ENV", "PERL5*", "RUBYOPT", "RUBYLIB", "*_PROXY", "*_proxy",
     "SSL_*",
 ];
 
 /// Words in a name that indicate a secret.
 const SECRET_WORDS: [&str; 11] = [
-    "KEY",
-    "TOKEN",
-    "SECRET",
-    "PASS",
-    "CREDENTIAL",
-    "AUTH",
-    "COOKIE",
-    "SESSION",
-    "DSN",
-    "JWT",
+    "KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH", "COOKIE", "SESSION", "DSN", "JWT",
     "DATABASE_URL",
 ];
 

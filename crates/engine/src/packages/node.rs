@@ -45,14 +45,8 @@ struct NodeRecord {
 
 /// Variables that npm gets besides those of every installer.
 const NPM_VARIABLES: [&str; 8] = [
-    "NODE_EXTRA_CA_CERTS",
-    "NPM_CONFIG_REGISTRY",
-    "NPM_CONFIG_USERCONFIG",
-    "NPM_TOKEN",
-    "npm_config_cache",
-    "npm_config_offline",
-    "npm_config_registry",
-    "npm_config_userconfig",
+    "NODE_EXTRA_CA_CERTS", "NPM_CONFIG_REGISTRY", "NPM_CONFIG_USERCONFIG", "NPM_TOKEN",
+    "npm_config_cache", "npm_config_offline", "npm_config_registry", "npm_config_userconfig",
 ];
 
 /// Filters the variables of a process to those that npm gets.

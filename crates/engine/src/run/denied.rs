@@ -25,27 +25,10 @@ const EXIT_NOT_FOUND: i32 = 127;
 
 /// Paths in the home with credentials and other private data.
 const SECRET_NAMES: [&str; 21] = [
-    ".aws",
-    ".bash_history",
-    ".cargo/credentials.toml",
-    ".local/share/savoir",
-    ".password-store",
-    ".psql_history",
-    ".vault-token",
-    ".zsh_history",
-    ".azure",
-    ".config/gcloud",
-    ".config/gh",
-    ".docker",
-    ".git-credentials",
-    ".gnupg",
-    ".kube",
-    ".local/share/keyrings",
-    ".mozilla",
-    ".netrc",
-    ".npmrc",
-    ".pypirc",
-    ".ssh",
+    ".aws", ".bash_history", ".cargo/credentials.toml", ".local/share/savoir", ".password-store",
+    ".psql_history", ".vault-token", ".zsh_history", ".azure", ".config/gcloud", ".config/gh",
+    ".docker", ".git-credentials", ".gnupg", ".kube", ".local/share/keyrings", ".mozilla",
+    ".netrc", ".npmrc", ".pypirc", ".ssh",
 ];
 
 /// One access that the sandbox denied to a run.

@@ -77,16 +77,9 @@ mod tests {
     fn words_for_every_domain() {
         assert_eq!(
             lines(&[
-                "network:read:github.com",
-                "network:write:github.com",
-                "network:read",
-                "filesystem:write:./out/**",
-                "shell:execute:git,ls",
-                "shell:execute",
-                "desktop:control",
-                "mcp:connect:files",
-                "env:read:TOKEN",
-                "database:write",
+                "network:read:github.com", "network:write:github.com", "network:read",
+                "filesystem:write:./out/**", "shell:execute:git,ls", "shell:execute",
+                "desktop:control", "mcp:connect:files", "env:read:TOKEN", "database:write",
             ]),
             [
                 "fetch from and send to github.com",

@@ -211,14 +211,8 @@ mod tests {
         assert!(matches!(problem("path+"), SourceProblem::Kind(_)));
         assert!(matches!(problem("path+a\nb"), SourceProblem::Kind(_)));
         for text in [
-            "path+/srv/a",
-            "path+~/a",
-            "path+C:/a",
-            "git+/srv/a#x",
-            "adopted+/a",
-            "path+%2Fetc",
-            "path+%7e/a",
-            "adopted+%2fa",
+            "path+/srv/a", "path+~/a", "path+C:/a", "git+/srv/a#x", "adopted+/a", "path+%2Fetc",
+            "path+%7e/a", "adopted+%2fa",
         ] {
             assert!(matches!(problem(text), SourceProblem::Absolute(_)), "{text}");
         }

@@ -202,31 +202,9 @@ mod tests {
     fn invalid_names_are_rejected() {
         let long = "a".repeat(65);
         for text in [
-            "",
-            "/",
-            "a/",
-            "/a",
-            "a/b/c",
-            "..",
-            "../a",
-            "a/..",
-            "A",
-            "1a",
-            "-a",
-            "a-",
-            "a--b",
-            "a_b",
-            "a b",
-            "a.b",
-            "ä",
-            "a@1",
-            "a/index",
-            "download",
-            "versions/a",
-            "a\0",
-            "a\n",
-            "%2e",
-            &long,
+            "", "/", "a/", "/a", "a/b/c", "..", "../a", "a/..", "A", "1a", "-a", "a-", "a--b",
+            "a_b", "a b", "a.b", "ä", "a@1", "a/index", "download", "versions/a", "a\0", "a\n",
+            "%2e", &long,
         ] {
             let error = Name::parse(text).unwrap_err();
             assert_eq!(error.code(), "invalid_name", "{text}");

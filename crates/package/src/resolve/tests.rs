@@ -188,13 +188,8 @@ fn conflict_names_requesters() {
 #[test]
 fn transitive_conflict_is_explained() {
     let lines = [
-        "a 1.0.0 : b@^1",
-        "a 1.1.0 : b@^1",
-        "b 1.0.0 : d@^1",
-        "b 1.4.0 : d@^1",
-        "c 3.0.0 : d@>=2",
-        "d 1.0.0",
-        "d 2.0.0",
+        "a 1.0.0 : b@^1", "a 1.1.0 : b@^1", "b 1.0.0 : d@^1", "b 1.4.0 : d@^1", "c 3.0.0 : d@>=2",
+        "d 1.0.0", "d 2.0.0",
     ];
     let mut request = wanted(&["a@^1", "c"]);
     request.roots[1].asker = RootRequest::CommandLine;

@@ -226,9 +226,7 @@ mod tests {
         let settings = Settings::new("unused".into());
         let http = Http::default();
         for target in [
-            "http://127.0.0.1:1/",
-            "https://192.168.0.1/",
-            "https://[::ffff:10.0.0.1]/",
+            "http://127.0.0.1:1/", "https://192.168.0.1/", "https://[::ffff:10.0.0.1]/",
             "https://a.localhost/",
         ] {
             let refused = http.get(&settings, &url(target), Reach::Public, 1).await.unwrap_err();

@@ -24,12 +24,7 @@ const PREFIXES: [&str; 5] = ["path+", "git+", "url+", "well-known+", "registry:"
 
 /// Hosts on which every address `/owner/name` is a repository.
 const REPOSITORY_HOSTS: [&str; 7] = [
-    "github.com",
-    "gitlab.com",
-    "codeberg.org",
-    "bitbucket.org",
-    "git.sr.ht",
-    "gitea.com",
+    "github.com", "gitlab.com", "codeberg.org", "bitbucket.org", "git.sr.ht", "gitea.com",
     "git.savannah.gnu.org",
 ];
 
@@ -607,13 +602,8 @@ mod tests {
     #[test]
     fn is_remote_recognizes_urls() {
         for text in [
-            "github:o/r/skill",
-            "gitlab:o/r",
-            "https://github.com/o/r",
-            "file:///srv/r.git",
-            "git@github.com:o/r.git",
-            "git+https://x.example/r",
-            "registry:acme/pdf",
+            "github:o/r/skill", "gitlab:o/r", "https://github.com/o/r", "file:///srv/r.git",
+            "git@github.com:o/r.git", "git+https://x.example/r", "registry:acme/pdf",
         ] {
             assert!(is_remote(text), "{text}");
         }

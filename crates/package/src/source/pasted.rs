@@ -119,18 +119,8 @@ const OPTIONS_WITH_VALUES: [&str; 11] = [
 
 /// Options that change nothing of what is installed.
 const IGNORED_OPTIONS: [&str; 12] = [
-    "--copy",
-    "--force",
-    "-f",
-    "--full-depth",
-    "--symlink",
-    "--recursive",
-    "--recurse-submodules",
-    "--single-branch",
-    "--quiet",
-    "-q",
-    "--universal",
-    "--verbose",
+    "--copy", "--force", "-f", "--full-depth", "--symlink", "--recursive", "--recurse-submodules",
+    "--single-branch", "--quiet", "-q", "--universal", "--verbose",
 ];
 
 /// The tool that words begin with, and the rest. Words that begin with the name of a known program

@@ -350,12 +350,8 @@ mod tests {
     #[test]
     fn only_files_that_say_something_are_read() {
         let paths = [
-            ".claude-plugin/plugin.json",
-            "a/.codex-plugin/plugin.json",
-            "plugin.json",
-            "x/hooks/pre.json",
-            ".mcp.json",
-            "package.json",
+            ".claude-plugin/plugin.json", "a/.codex-plugin/plugin.json", "plugin.json",
+            "x/hooks/pre.json", ".mcp.json", "package.json",
         ];
         let wanted = files_to_read(paths.into_iter());
         assert_eq!(wanted, [paths[0], paths[1], paths[3], paths[4]]);

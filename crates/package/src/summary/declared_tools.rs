@@ -10,24 +10,14 @@ use crate::Tree;
 
 /// Fields by which a host does something by itself. Another value is something else.
 const FIELDS_WITH_EFFECT: [&str; 8] = [
-    "hooks",
-    "mcpServers",
-    "mcp_servers",
-    "mcp-servers",
-    "command-dispatch",
-    "command-tool",
-    "shell",
-    "agent",
+    "hooks", "mcpServers", "mcp_servers", "mcp-servers", "command-dispatch", "command-tool",
+    "shell", "agent",
 ];
 
 /// The same in the part of a vendor.
 const METADATA_WITH_EFFECT: [&str; 6] = [
-    "metadata.openclaw.install",
-    "metadata.clawdbot.install",
-    "metadata.clawdis.install",
-    "metadata.openclaw.mcp",
-    "metadata.hermes.install",
-    "metadata.gaia.hooks",
+    "metadata.openclaw.install", "metadata.clawdbot.install", "metadata.clawdis.install",
+    "metadata.openclaw.mcp", "metadata.hermes.install", "metadata.gaia.hooks",
 ];
 
 /// Fields of Codex's side file that give an agent more than words.

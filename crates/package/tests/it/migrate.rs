@@ -116,16 +116,8 @@ fn report_contains_expected_fields() {
     let report = place.migrate(&place.write("claw/SKILL.md", SKILL));
     let json = serde_json::to_value(&report).unwrap();
     for member in [
-        "source",
-        "vendor",
-        "name",
-        "migrated",
-        "claimed_tier",
-        "security_tier",
-        "permissions",
-        "blockers",
-        "notes",
-        "mapped",
+        "source", "vendor", "name", "migrated", "claimed_tier", "security_tier", "permissions",
+        "blockers", "notes", "mapped",
     ] {
         assert!(json.get(member).is_some(), "{member}");
     }

@@ -53,16 +53,8 @@ impl TestMachine {
         let text = "---\nname: pdf\ndescription: Reads papers. Use for PDF files.\n---\n# PDF\n";
         fs::write(folder.join("SKILL.md"), text).unwrap();
         for path in [
-            "README.md",
-            "a b.txt",
-            "_x",
-            "größe.md",
-            "grosse.md",
-            "scripts/Run.sh",
-            "scripts/run_all.sh",
-            "scripts/run-all.sh",
-            "scripts/Deep/9",
-            "scripts/Deep/10",
+            "README.md", "a b.txt", "_x", "größe.md", "grosse.md", "scripts/Run.sh",
+            "scripts/run_all.sh", "scripts/run-all.sh", "scripts/Deep/9", "scripts/Deep/10",
             "scripts.txt",
         ] {
             fs::write(folder.join(path), path).unwrap();

@@ -102,12 +102,8 @@ async fn refused(registry: &TestedRegistry, id: &str, make: fn(&str) -> Vec<u8>)
     let first = registry.publish_bare(&zip).as_publisher().send().await?.refused()?;
     let code = first.code()?;
     let known = [
-        "invalid_artifact",
-        "invalid_skill_manifest",
-        "invalid_request",
-        "artifact_too_large",
-        "audit_blocked",
-        "audit_review_required",
+        "invalid_artifact", "invalid_skill_manifest", "invalid_request", "artifact_too_large",
+        "audit_blocked", "audit_review_required",
     ];
     ensure(known.contains(&&*code), || format!("the error code is `{code}`"))?;
     let again = registry.publish(&zip, &[]).as_publisher().send().await?.refused()?.code()?;

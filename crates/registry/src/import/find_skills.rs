@@ -90,11 +90,9 @@ fn skills(folder: &Path, depth: usize, found: &mut FoundSkills) {
                 if depth < MAX_DEPTH {
                     skills(&path, depth + 1, found);
                 } else {
-                    found.refused.push(ImportRefusal::new(
-                        &path,
-                        "too_deep",
-                        "it is nested too deeply",
-                    ));
+                    found
+                        .refused
+                        .push(ImportRefusal::new(&path, "too_deep", "it is nested too deeply"));
                 }
             }
             Ok(kind) if kind.is_file() && is_archive(&path) => {

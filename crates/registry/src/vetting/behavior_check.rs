@@ -44,14 +44,8 @@ const MAX_FINDINGS_PER_RULE: usize = 16;
 /// Files of `/etc` that are reported. Other files there are read by many programs for their own
 /// use.
 const SENSITIVE_PATHS: [&str; 8] = [
-    "/etc/cron",
-    "/etc/gshadow",
-    "/etc/ld.so.preload",
-    "/etc/pam.d",
-    "/etc/shadow",
-    "/etc/ssh",
-    "/etc/sudoers",
-    "/etc/systemd",
+    "/etc/cron", "/etc/gshadow", "/etc/ld.so.preload", "/etc/pam.d", "/etc/shadow", "/etc/ssh",
+    "/etc/sudoers", "/etc/systemd",
 ];
 
 /// Creates a finding of this engine.

@@ -102,11 +102,7 @@ fn attempt(tree: &Tree, python: Option<&Path>, options: &Options) -> Result<Vec<
     }
     let DetonationRun { processes, mut findings, .. } = run;
     findings.extend(behavior_check::behavior_check(
-        tree,
-        &reading,
-        &decoy_env,
-        &processes,
-        &options.limits,
+        tree, &reading, &decoy_env, &processes, &options.limits,
     ));
     Ok(findings)
 }

@@ -92,15 +92,8 @@ pub(super) struct Headers(Vec<(String, Vec<u8>)>);
 /// Headers that concern one connection and are not forwarded, besides those that `Connection` names
 /// and all `Proxy-*` headers.
 const HOP_BY_HOP: [&str; 9] = [
-    "connection",
-    "keep-alive",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "http2-settings",
-    "expect",
-    "content-length",
+    "connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "http2-settings",
+    "expect", "content-length",
 ];
 
 impl Headers {

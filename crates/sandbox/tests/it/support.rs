@@ -102,13 +102,8 @@ impl CheckEnvironment {
             fs::create_dir_all(folder).unwrap();
         }
         for file in [
-            "read/file",
-            "read/inner/file",
-            "write/file",
-            "write/guarded",
-            "write/kept/file",
-            "write/deep/inner/file",
-            "write/closed/deep/inner/file",
+            "read/file", "read/inner/file", "write/file", "write/guarded", "write/kept/file",
+            "write/deep/inner/file", "write/closed/deep/inner/file",
         ] {
             fs::write(root.join(file), "as it was\n").unwrap();
         }

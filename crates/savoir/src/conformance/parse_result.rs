@@ -7,11 +7,7 @@ use super::OperationError;
 
 /// Codes that the vectors use for every dialect; other errors become `invalid_value`.
 const COMMON_CODES: [&str; 6] = [
-    "missing-field",
-    "wrong-type",
-    "invalid-value",
-    "invalid-version",
-    "invalid-name",
+    "missing-field", "wrong-type", "invalid-value", "invalid-version", "invalid-name",
     "reserved-field",
 ];
 
@@ -21,11 +17,7 @@ const TOOL_CODES: [&str; 5] =
 
 /// Codes for a file that does not start with a fence.
 const OPENING_FENCE_CODES: [&str; 5] = [
-    "missing-frontmatter",
-    "empty-file",
-    "missing-fence",
-    "code-fenced",
-    "blank-before-frontmatter",
+    "missing-frontmatter", "empty-file", "missing-fence", "code-fenced", "blank-before-frontmatter",
 ];
 
 /// Reads a text in a dialect.

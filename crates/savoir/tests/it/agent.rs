@@ -162,10 +162,7 @@ fn skills_come_from_everywhere() {
     );
     let report = test_env.report(&["--skills", "../named"]);
     let expected = [
-        "a 1.0.0 named",
-        "b 1.0.0 installed",
-        "c 1.1.0 installed",
-        "d 1.0.0 locked",
+        "a 1.0.0 named", "b 1.0.0 installed", "c 1.1.0 installed", "d 1.0.0 locked",
         "e 1.5.0 installed",
     ];
     assert_eq!(chosen(&report), expected, "{report}");
@@ -257,19 +254,14 @@ fn a_model_must_be_large_enough() {
     assert_eq!(told(&known), [""; 0]);
     let small = ["--model", "x-7b", "--context", "4096", "--gpu-memory", "6GB", "--npu", "no"];
     let expected = [
-        "error model_too_small",
-        "error context_too_small",
-        "error gpu_memory_too_small",
+        "error model_too_small", "error context_too_small", "error gpu_memory_too_small",
         "error no_npu",
     ];
     assert_eq!(told(&small), expected);
     assert_eq!(test_env.check(&small).code, 1);
     model("model: {minimum: \">=7B\", context: \">=32K\"}\n");
     let expected = [
-        "error model_too_small",
-        "note not_known",
-        "note not_known",
-        "note not_known",
+        "error model_too_small", "note not_known", "note not_known", "note not_known",
         "note not_known",
     ];
     assert_eq!(told(&[]), expected, "7B are admitted, and will not do");

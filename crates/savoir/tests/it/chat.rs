@@ -78,16 +78,8 @@ fn one_question_gets_one_answer() {
     assert_eq!(
         tools,
         [
-            "use_skill",
-            "read_skill_file",
-            "search_skills",
-            "save_skill",
-            "read_file",
-            "list_dir",
-            "write_file",
-            "edit_file",
-            "run_command",
-            "web_fetch"
+            "use_skill", "read_skill_file", "search_skills", "save_skill", "read_file", "list_dir",
+            "write_file", "edit_file", "run_command", "web_fetch"
         ]
     );
 }

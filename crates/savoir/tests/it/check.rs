@@ -244,13 +244,7 @@ fn copies_of_a_locked_skill_are_checked_once() {
     sandbox.write("elsewhere/far/SKILL.md", demo.replace("demo", "far"));
     let install = |source: &str| {
         let run = sandbox.run(&[
-            "install",
-            source,
-            "--agent",
-            "claude-code",
-            "--agent",
-            "cursor",
-            "-y",
+            "install", source, "--agent", "claude-code", "--agent", "cursor", "-y",
             "--allow-experimental",
         ]);
         assert_eq!(run.code, 0, "{run}");

@@ -5,16 +5,8 @@ use std::fs;
 use crate::support::{Sandbox, repository};
 
 const DIALECTS: [&str; 10] = [
-    "agentskills",
-    "claude-code",
-    "codex",
-    "openclaw",
-    "agent-flow",
-    "gibberish",
-    "gaia",
-    "skillrt",
-    "personal-agent",
-    "prose",
+    "agentskills", "claude-code", "codex", "openclaw", "agent-flow", "gibberish", "gaia",
+    "skillrt", "personal-agent", "prose",
 ];
 
 fn examples() -> Vec<String> {
@@ -69,14 +61,8 @@ fn converting_to_the_same_dialect_changes_nothing() {
 #[test]
 fn report_lists_every_field() {
     let sandbox = Sandbox::with_examples();
-    let run = sandbox.run(&[
-        "convert",
-        "examples/text-statistics",
-        "--to",
-        "skillrt",
-        "--report",
-        "json",
-    ]);
+    let run = sandbox
+        .run(&["convert", "examples/text-statistics", "--to", "skillrt", "--report", "json"]);
     let report = run.json();
     let tools = report
         .as_array()
@@ -93,28 +79,16 @@ fn report_lists_every_field() {
 #[test]
 fn other_files_come_along_and_nothing_is_overwritten() {
     let sandbox = Sandbox::with_examples();
-    let run = sandbox.run(&[
-        "convert",
-        "examples/weekly-report",
-        "--to",
-        "codex",
-        "-o",
-        "out/weekly-report",
-    ]);
+    let run = sandbox
+        .run(&["convert", "examples/weekly-report", "--to", "codex", "-o", "out/weekly-report"]);
     assert_eq!(run.code, 0, "{run}");
     let template = "references/template.md";
     assert_eq!(
         sandbox.read(&format!("out/weekly-report/{template}")),
         sandbox.read(&format!("examples/weekly-report/{template}"))
     );
-    let again = sandbox.run(&[
-        "convert",
-        "examples/weekly-report",
-        "--to",
-        "gaia",
-        "-o",
-        "out/weekly-report",
-    ]);
+    let again = sandbox
+        .run(&["convert", "examples/weekly-report", "--to", "gaia", "-o", "out/weekly-report"]);
     assert_eq!(again.code, 2, "{again}");
     assert!(again.stderr.contains("already exists"), "{again}");
     assert!(!sandbox.read("out/weekly-report/SKILL.md").contains("security_tier"));

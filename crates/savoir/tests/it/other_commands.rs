@@ -13,21 +13,8 @@ fn show_json_has_the_documented_fields() {
     let sandbox = Sandbox::with_examples();
     let shown = sandbox.run(&["show", "examples/pull-request-review", "--json"]).json();
     for field in [
-        "dialect",
-        "why",
-        "mode",
-        "name",
-        "version",
-        "description",
-        "inputs",
-        "outputs",
-        "tools",
-        "permissions",
-        "requirements",
-        "policy",
-        "resources",
-        "extra",
-        "body",
+        "dialect", "why", "mode", "name", "version", "description", "inputs", "outputs", "tools",
+        "permissions", "requirements", "policy", "resources", "extra", "body",
     ] {
         assert!(shown.get(field).is_some(), "{field}: {shown}");
     }
@@ -60,10 +47,7 @@ fn render_follows_the_dialect() {
     assert_eq!(run.code, 1);
     assert!(run.stderr.contains("article"), "{run}");
     let run = sandbox.run(&[
-        "render",
-        "examples/pull-request-review",
-        "--input",
-        "pull_request=https://x.org/1",
+        "render", "examples/pull-request-review", "--input", "pull_request=https://x.org/1",
     ]);
     assert!(
         run.stdout.contains("# Review https://x.org/1") && run.stdout.contains("3 of 5"),
@@ -81,16 +65,8 @@ fn render_follows_the_dialect() {
 fn new_skills_pass_a_strict_check() {
     let sandbox = Sandbox::new();
     for dialect in [
-        "agentskills",
-        "claude-code",
-        "codex",
-        "openclaw",
-        "agent-flow",
-        "gibberish",
-        "gaia",
-        "skillrt",
-        "personal-agent",
-        "prose",
+        "agentskills", "claude-code", "codex", "openclaw", "agent-flow", "gibberish", "gaia",
+        "skillrt", "personal-agent", "prose",
     ] {
         let name = format!("new-{dialect}");
         let run = sandbox.run(&["new", &name, "--dialect", dialect]);

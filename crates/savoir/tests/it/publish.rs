@@ -97,11 +97,7 @@ fn a_dry_run_shows_what_would_be_published() {
     let shown = run(&sandbox, &["publish", "pdf", "--dry-run", "--namespace", "acme"]);
     assert_eq!(shown.code, 0, "{shown}");
     for words in [
-        "acme/pdf 1.2.0",
-        "pdf-1.2.0.zip",
-        "2 files",
-        "references/more.md",
-        "claimed tier   none",
+        "acme/pdf 1.2.0", "pdf-1.2.0.zip", "2 files", "references/more.md", "claimed tier   none",
         "allow",
     ] {
         assert!(shown.stdout.contains(words), "{words}: {shown}");

@@ -19,21 +19,8 @@ const MAX_CHOICES: usize = 64;
 
 /// Names that are only assembled from pieces in order to hide them.
 const SUSPICIOUS_NAMES: [&str; 16] = [
-    "constructor",
-    "eval",
-    "Function",
-    "exec",
-    "execSync",
-    "spawn",
-    "spawnSync",
-    "child_process",
-    "require",
-    "fetch",
-    "atob",
-    "process",
-    "mainModule",
-    "execFile",
-    "execFileSync",
+    "constructor", "eval", "Function", "exec", "execSync", "spawn", "spawnSync", "child_process",
+    "require", "fetch", "atob", "process", "mainModule", "execFile", "execFileSync",
     "XMLHttpRequest",
 ];
 

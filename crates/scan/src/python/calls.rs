@@ -444,34 +444,12 @@ fn record_file_deletion(reader: &mut PythonReader<'_>, path: &Value, span: Span)
 
 fn is_request(name: &str) -> bool {
     const MODULES: [&str; 10] = [
-        "curl_cffi.",
-        "requests.",
-        "httpx.",
-        "urllib.request.",
-        "urllib3.",
-        "aiohttp.",
-        "urllib2.",
-        "http.client.",
-        "websocket.",
-        "websockets.",
+        "curl_cffi.", "requests.", "httpx.", "urllib.request.", "urllib3.", "aiohttp.", "urllib2.",
+        "http.client.", "websocket.", "websockets.",
     ];
     const VERBS: [&str; 17] = [
-        "ws_connect",
-        "options",
-        "get",
-        "post",
-        "put",
-        "patch",
-        "delete",
-        "request",
-        "urlopen",
-        "urlretrieve",
-        "Request",
-        "HTTPSConnection",
-        "HTTPConnection",
-        "head",
-        "stream",
-        "connect",
+        "ws_connect", "options", "get", "post", "put", "patch", "delete", "request", "urlopen",
+        "urlretrieve", "Request", "HTTPSConnection", "HTTPConnection", "head", "stream", "connect",
         "create_connection",
     ];
     let last = name.rsplit('.').next().unwrap_or(name);

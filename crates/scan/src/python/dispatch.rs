@@ -17,28 +17,9 @@ const MAX_CHOICES: usize = 64;
 
 /// Functions whose name is only assembled from pieces in order to hide it.
 const SUSPICIOUS_NAMES: [&str; 22] = [
-    "system",
-    "popen",
-    "Popen",
-    "exec",
-    "eval",
-    "compile",
-    "__import__",
-    "check_output",
-    "getoutput",
-    "subprocess",
-    "os",
-    "socket",
-    "ctypes",
-    "pty",
-    "urlopen",
-    "urllib.request",
-    "requests",
-    "base64",
-    "b64decode",
-    "marshal",
-    "builtins",
-    "execve",
+    "system", "popen", "Popen", "exec", "eval", "compile", "__import__", "check_output",
+    "getoutput", "subprocess", "os", "socket", "ctypes", "pty", "urlopen", "urllib.request",
+    "requests", "base64", "b64decode", "marshal", "builtins", "execve",
 ];
 
 fn is_table(value: &Value) -> bool {

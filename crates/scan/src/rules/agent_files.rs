@@ -120,13 +120,8 @@ const MIN_POISON_SCORE: u32 = 5;
 fn check_settings(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
     let text: &str = &fragment.text;
     let loose = [
-        "bypassPermissions",
-        "enableAllProjectMcpServers",
-        "chat.tools.autoApprove",
-        "danger-full-access",
-        "dangerously-skip-permissions",
-        "yes-always: true",
-        "\"Bash(*)\"",
+        "bypassPermissions", "enableAllProjectMcpServers", "chat.tools.autoApprove",
+        "danger-full-access", "dangerously-skip-permissions", "yes-always: true", "\"Bash(*)\"",
     ];
     let base = ["ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "apiBase"];
     let mut found = Vec::new();
@@ -155,10 +150,7 @@ fn check_settings(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
             let strange = find_urls(line).into_iter().any(|(_, url)| {
                 matches!(reputation(url), HostReputation::Named | HostReputation::Shady)
                     && ![
-                        "anthropic.com",
-                        "openai.com",
-                        "azure.com",
-                        "openrouter.ai",
+                        "anthropic.com", "openai.com", "azure.com", "openrouter.ai",
                         "googleapis.com",
                     ]
                     .iter()

@@ -136,15 +136,8 @@ fn check_offline_claim(context: &mut Context<'_>) {
         .map(|reading| reading.skill.description.to_lowercase())
         .unwrap_or_default();
     let claims = [
-        "offline",
-        "no network",
-        "without network",
-        "never leaves your",
-        "no internet",
-        "100% local",
-        "fully local",
-        "purely local",
-        "entirely local",
+        "offline", "no network", "without network", "never leaves your", "no internet",
+        "100% local", "fully local", "purely local", "entirely local",
     ];
     if !claims.iter().any(|claim| description.contains(claim)) {
         if super::privacy_claims::promises_local_data(context) {

@@ -138,12 +138,7 @@ pub(super) fn is_unknown_host(to: &str) -> bool {
 fn is_database_secret(token: &str) -> bool {
     let token = token.to_ascii_uppercase();
     [
-        "DATABASE_URL",
-        "CONNECTION_STRING",
-        "_DSN",
-        "MONGO_URI",
-        "MONGODB_URI",
-        "REDIS_URL",
+        "DATABASE_URL", "CONNECTION_STRING", "_DSN", "MONGO_URI", "MONGODB_URI", "REDIS_URL",
         "POSTGRES_URL",
     ]
     .iter()

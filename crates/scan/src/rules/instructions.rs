@@ -294,15 +294,7 @@ fn score_hidden_text(passage: &Passage<'_>) -> Option<u32> {
         return None;
     }
     let command = [
-        "curl ",
-        "wget ",
-        "| sh",
-        "|sh",
-        "| bash",
-        "|bash",
-        "rm -rf",
-        "crontab",
-        "base64 -d",
+        "curl ", "wget ", "| sh", "|sh", "| bash", "|bash", "rm -rf", "crontab", "base64 -d",
         "transfer.sh",
     ];
     let addressed = passage.matches(&ADDRESSED);
@@ -567,25 +559,9 @@ fn is_about_attacks(text: &str, span: Span) -> bool {
     );
     let near = near.slice(text).to_lowercase();
     [
-        "attack",
-        "inject",
-        "malicious",
-        "jailbreak",
-        "adversar",
-        "detect",
-        "untrusted",
-        "vulnerab",
-        "hostile",
-        "refuse to",
-        "red flag",
-        "suspicious",
-        "social engineering",
-        "threat",
-        "exploit",
-        "phishing",
-        "resist",
-        "flag any",
-        "reject",
+        "attack", "inject", "malicious", "jailbreak", "adversar", "detect", "untrusted",
+        "vulnerab", "hostile", "refuse to", "red flag", "suspicious", "social engineering",
+        "threat", "exploit", "phishing", "resist", "flag any", "reject",
     ]
     .iter()
     .any(|word| near.contains(word))

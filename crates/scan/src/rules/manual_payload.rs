@@ -131,65 +131,18 @@ static STARTS: LazyLock<Phrases> = LazyLock::new(|| {
 
 /// Extensions of programs and installers.
 const PROGRAM_EXTENSIONS: [&str; 29] = [
-    ".xlsm",
-    ".docm",
-    ".pptm",
-    ".xlam",
-    ".mobileconfig",
-    ".iso",
-    ".img",
-    ".lnk",
-    ".msix",
-    ".reg",
-    ".cmd",
-    ".deb",
-    ".rpm",
-    ".crx",
-    ".exe",
-    ".msi",
-    ".dmg",
-    ".pkg",
-    ".scr",
-    ".bat",
-    ".run",
-    ".hta",
-    ".vsix",
-    ".command",
-    ".appimage",
-    ".jar",
-    ".apk",
-    ".ps1",
-    ".vbs",
+    ".xlsm", ".docm", ".pptm", ".xlam", ".mobileconfig", ".iso", ".img", ".lnk", ".msix", ".reg",
+    ".cmd", ".deb", ".rpm", ".crx", ".exe", ".msi", ".dmg", ".pkg", ".scr", ".bat", ".run", ".hta",
+    ".vsix", ".command", ".appimage", ".jar", ".apk", ".ps1", ".vbs",
 ];
 const ARCHIVE_EXTENSIONS: [&str; 11] = [
-    ".zip",
-    ".rar",
-    ".7z",
-    ".tar.gz",
-    ".tgz",
-    "archive",
-    " rar",
-    "7-zip",
-    "压缩包",
-    "解压",
-    ".whl",
+    ".zip", ".rar", ".7z", ".tar.gz", ".tgz", "archive", " rar", "7-zip", "压缩包", "解压", ".whl",
 ];
 
 /// File sharing services.
 const FILE_SHARING_HOSTS: [&str; 14] = [
-    "mega.nz",
-    "drive.google.com",
-    "dropbox.com",
-    "mediafire.com",
-    "1fichier.com",
-    "pan.baidu.com",
-    "t.me/",
-    "gist.",
-    "cdn.discordapp.com",
-    "wetransfer",
-    "/releases/",
-    "transfer.sh",
-    "onedrive",
+    "mega.nz", "drive.google.com", "dropbox.com", "mediafire.com", "1fichier.com", "pan.baidu.com",
+    "t.me/", "gist.", "cdn.discordapp.com", "wetransfer", "/releases/", "transfer.sh", "onedrive",
     "sharepoint.com",
 ];
 
@@ -230,12 +183,7 @@ fn check_message_boxes(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)>
 /// Finds a command that is copied to the clipboard for the user to paste.
 fn check_clipboard(fragment: &TextFragment<'_>) -> Option<(Span, FindingDraft)> {
     const CLIPBOARDS: [&str; 7] = [
-        "pbcopy",
-        "xclip",
-        "wl-copy",
-        "pyperclip.copy",
-        "clipboard.writeText",
-        "Set-Clipboard",
+        "pbcopy", "xclip", "wl-copy", "pyperclip.copy", "clipboard.writeText", "Set-Clipboard",
         "clip.exe",
     ];
     let text: &str = &fragment.text;

@@ -41,14 +41,8 @@ const PROMISES: [&str; 26] = [
 
 /// Short promises, which count only in the description.
 const SHORT_PROMISES: [&str; 8] = [
-    "runs locally",
-    "run locally",
-    "processed locally",
-    "files locally",
-    "on your device",
-    "on your own machine",
-    "on your machine",
-    "local-only",
+    "runs locally", "run locally", "processed locally", "files locally", "on your device",
+    "on your own machine", "on your machine", "local-only",
 ];
 
 /// Whether the skill promises that user data stays on the machine.

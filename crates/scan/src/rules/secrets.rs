@@ -65,20 +65,8 @@ const SECRET_FORMATS: [(&str, &str, usize); 21] = [
 
 /// Words that mark examples.
 const EXAMPLE_WORDS: [&str; 14] = [
-    "example",
-    "xxxx",
-    "your",
-    "placeholder",
-    "dummy",
-    "fake",
-    "sample",
-    "redacted",
-    "changeme",
-    "1234567",
-    "abcdef",
-    "0000",
-    "aaaa",
-    "test",
+    "example", "xxxx", "your", "placeholder", "dummy", "fake", "sample", "redacted", "changeme",
+    "1234567", "abcdef", "0000", "aaaa", "test",
 ];
 
 fn embedded_secret(context: &mut Context<'_>) {

@@ -42,12 +42,8 @@ pub(super) fn removed_cloud_protection(name: &str, texts: &[&str]) -> Option<&'s
                 || has("--bypass-governance-retention")
                 || any("Status=Suspended")
                 || [
-                    "delete-recovery-point",
-                    "delete-backup-vault",
-                    "delete-backup-plan",
-                    "delete-db-snapshot",
-                    "delete-db-cluster-snapshot",
-                    "delete-snapshot",
+                    "delete-recovery-point", "delete-backup-vault", "delete-backup-plan",
+                    "delete-db-snapshot", "delete-db-cluster-snapshot", "delete-snapshot",
                     "delete-backup",
                 ]
                 .iter()

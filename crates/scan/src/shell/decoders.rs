@@ -10,20 +10,8 @@ const MIN_REPLACED_LETTERS: usize = 8;
 
 /// Decoding functions of other languages, as used in one-liners.
 const DECODING_CALLS: [&str; 14] = [
-    "b64decode",
-    "b32decode",
-    "fromhex",
-    "unhexlify",
-    "rot13",
-    "rot_13",
-    "atob(",
-    "'base64')",
-    "\"base64\")",
-    "pack(\"H",
-    "pack('H",
-    "decode_base64",
-    "base64_decode",
-    "hex2bin",
+    "b64decode", "b32decode", "fromhex", "unhexlify", "rot13", "rot_13", "atob(", "'base64')",
+    "\"base64\")", "pack(\"H", "pack('H", "decode_base64", "base64_decode", "hex2bin",
 ];
 
 /// Whether a program decodes its input.

@@ -10,25 +10,9 @@ use crate::{
 
 /// Options whose value, or the file that the value names, is sent.
 const BODY_OPTIONS: [&str; 19] = [
-    "-d",
-    "-F",
-    "-T",
-    "--data",
-    "--data-binary",
-    "--data-raw",
-    "--data-ascii",
-    "--data-urlencode",
-    "--form",
-    "--form-string",
-    "--json",
-    "--upload-file",
-    "--post-data",
-    "--post-file",
-    "--body-data",
-    "--body-file",
-    "-Body",
-    "-InFile",
-    "--url-query",
+    "-d", "-F", "-T", "--data", "--data-binary", "--data-raw", "--data-ascii", "--data-urlencode",
+    "--form", "--form-string", "--json", "--upload-file", "--post-data", "--post-file",
+    "--body-data", "--body-file", "-Body", "-InFile", "--url-query",
 ];
 
 /// Options that authenticate the request.

@@ -12,14 +12,7 @@ pub(super) const TRUSTED_CERTIFICATES: &str = "the list of trusted certificates"
 
 /// Services that protect a machine.
 pub(super) const PROTECTION_SERVICES: [&str; 9] = [
-    "firewalld",
-    "ufw",
-    "apparmor",
-    "auditd",
-    "falcon",
-    "clamav",
-    "WinDefend",
-    "windefend",
+    "firewalld", "ufw", "apparmor", "auditd", "falcon", "clamav", "WinDefend", "windefend",
     "osquery",
 ];
 
@@ -178,18 +171,8 @@ pub(super) fn poses_as_system(question: &str) -> bool {
 /// Whether the arguments are those of a cryptocurrency miner, whatever the program is called.
 pub(super) fn has_miner_arguments(texts: &[&str]) -> bool {
     const MINER_ARGUMENTS: [&str; 12] = [
-        "rx/0",
-        "randomx",
-        "kawpow",
-        "ethash",
-        "etchash",
-        "cn/r",
-        "ghostrider",
-        "autolykos2",
-        "verushash",
-        "kheavyhash",
-        "cryptonight",
-        "equihash",
+        "rx/0", "randomx", "kawpow", "ethash", "etchash", "cn/r", "ghostrider", "autolykos2",
+        "verushash", "kheavyhash", "cryptonight", "equihash",
     ];
     let named = texts.windows(2).any(|pair| {
         matches!(pair[0], "-a" | "--algo" | "--algorithm" | "--coin")

@@ -64,16 +64,9 @@ fn rules_are_sorted_and_documented() {
     assert_eq!(
         blocking,
         [
-            "binary-program",
-            "coin-mining",
-            "decode-and-execute",
-            "disguised-file",
-            "download-and-execute",
-            "exfiltration",
-            "hidden-instructions",
-            "hidden-text",
-            "manual-payload",
-            "reverse-shell",
+            "binary-program", "coin-mining", "decode-and-execute", "disguised-file",
+            "download-and-execute", "exfiltration", "hidden-instructions", "hidden-text",
+            "manual-payload", "reverse-shell",
         ],
         "only a short list may block"
     );

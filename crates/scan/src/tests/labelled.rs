@@ -10,14 +10,8 @@ use super::*;
 
 /// Families of samples whose harm is in code.
 const CODE_FAMILIES: [&str; 9] = [
-    "dependency-attack",
-    "download-execute",
-    "javascript-exfiltration",
-    "obfuscated-payload",
-    "persistence",
-    "python-exfiltration",
-    "remote-control",
-    "shell-exfiltration",
+    "dependency-attack", "download-execute", "javascript-exfiltration", "obfuscated-payload",
+    "persistence", "python-exfiltration", "remote-control", "shell-exfiltration",
     "token-to-stranger",
 ];
 

@@ -75,11 +75,7 @@ const TOKEN_COMMANDS: &[(&str, &str)] = &[
 
 /// Parts of commands that ask for a password in a dialog window.
 const PASSWORD_DIALOG_MARKERS: [&str; 6] = [
-    "hidden answer",
-    "hiddenanswer",
-    "zenity --password",
-    "kdialog --password",
-    "ssh-askpass",
+    "hidden answer", "hiddenanswer", "zenity --password", "kdialog --password", "ssh-askpass",
     "get-credential",
 ];
 
@@ -101,24 +97,8 @@ const COMMAND_PREFIXES: [&str; 10] =
 
 /// Programs that execute the file that is passed to them.
 const INTERPRETERS: [&str; 18] = [
-    "sh",
-    "bash",
-    "zsh",
-    "dash",
-    "python",
-    "python3",
-    "python.exe",
-    "node",
-    "perl",
-    "ruby",
-    "php",
-    "pwsh",
-    "powershell",
-    "powershell.exe",
-    "deno",
-    "bun",
-    "tsx",
-    "source",
+    "sh", "bash", "zsh", "dash", "python", "python3", "python.exe", "node", "perl", "ruby", "php",
+    "pwsh", "powershell", "powershell.exe", "deno", "bun", "tsx", "source",
 ];
 
 /// The words of a command as one text, with [`UNKNOWN`] for unknown words.

@@ -2,18 +2,8 @@
 
 /// Attributes of input fields for secrets.
 const SECRET_FIELD_ATTRIBUTES: [&str; 12] = [
-    "type=password",
-    "name=passwd",
-    "name=password",
-    "name=otc",
-    "name=otp",
-    "name=seed",
-    "name=mnemonic",
-    "name=pin",
-    "name=cvv",
-    "name=cvc",
-    "name=recovery",
-    "name=private_key",
+    "type=password", "name=passwd", "name=password", "name=otc", "name=otp", "name=seed",
+    "name=mnemonic", "name=pin", "name=cvv", "name=cvc", "name=recovery", "name=private_key",
 ];
 
 /// Whether a question asks for the recovery phrase or the private key of a wallet.

@@ -26,33 +26,12 @@ const SECRET_FILE_MARKERS: [&[&str]; 10] = [
 
 /// Names of identity documents (`IDENTITY_DOCUMENTS`) and of other personal documents (`PERSONAL_DOCUMENTS`).
 const IDENTITY_DOCUMENTS: [&str; 9] = [
-    "passport",
-    "pass(port",
-    "passw",
-    "recovery",
-    "seed",
-    "ssn",
-    "social.?sec",
-    "license",
+    "passport", "pass(port", "passw", "recovery", "seed", "ssn", "social.?sec", "license",
     "ausweis",
 ];
 const PERSONAL_DOCUMENTS: [&str; 16] = [
-    "tax",
-    "bank",
-    "salary",
-    "payslip",
-    "payroll",
-    "contract",
-    "nda",
-    "statement",
-    "w-?2",
-    "w2",
-    "1099",
-    "medical",
-    "insurance",
-    "mortgage",
-    "visa",
-    "invoice",
+    "tax", "bank", "salary", "payslip", "payroll", "contract", "nda", "statement", "w-?2", "w2",
+    "1099", "medical", "insurance", "mortgage", "visa", "invoice",
 ];
 
 /// Whether a pattern searches for identity and other personal documents by file name.

@@ -216,8 +216,7 @@ impl PendingCalls {
         let Some(PendingCall { reply, running }) = found.filter(same) else {
             let message = "the question of this call has expired; make the call again";
             return CallOutcome::Answer(ToolCallAnswer::from_server(ToolAnswer::failed(
-                "question-closed",
-                message,
+                "question-closed", message,
             )));
         };
         let given = answers.get(APPROVAL_FIELD).cloned();
@@ -244,8 +243,7 @@ impl PendingCalls {
         if waiting.len() >= MAX_PENDING_QUESTIONS {
             let message = "too many calls wait for an answer; try again later";
             return CallOutcome::Answer(ToolCallAnswer::from_server(ToolAnswer::failed(
-                "too-many-questions",
-                message,
+                "too-many-questions", message,
             )));
         }
         let state = Uuid::new_v4().to_string();

@@ -33,20 +33,9 @@ use_skill. While a skill is followed, only the tools that it allows can be calle
 
 /// Known methods. A request for one that was not recognized has wrong parameters.
 const KNOWN_METHODS: [&str; 14] = [
-    "completion/complete",
-    "initialize",
-    "logging/setLevel",
-    "ping",
-    "prompts/get",
-    "prompts/list",
-    "resources/list",
-    "resources/read",
-    "resources/subscribe",
-    "resources/templates/list",
-    "resources/unsubscribe",
-    "server/discover",
-    "tools/call",
-    "tools/list",
+    "completion/complete", "initialize", "logging/setLevel", "ping", "prompts/get", "prompts/list",
+    "resources/list", "resources/read", "resources/subscribe", "resources/templates/list",
+    "resources/unsubscribe", "server/discover", "tools/call", "tools/list",
 ];
 
 /// The state between two requests: the skill in use, its tools, and subscriptions.

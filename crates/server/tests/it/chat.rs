@@ -422,10 +422,7 @@ async fn a_skill_that_fails() {
     assert_eq!(
         place.kept().await,
         [
-            "user: @fixed x",
-            "assistant: Hello",
-            "user: @fixed x",
-            "assistant: Hello",
+            "user: @fixed x", "assistant: Hello", "user: @fixed x", "assistant: Hello",
             "user: @two x"
         ]
     );

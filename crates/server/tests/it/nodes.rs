@@ -141,10 +141,7 @@ async fn addresses_that_are_not_asked() {
     let admin = server.register(ADMIN).await;
     admin.put("/api/v1/settings/feature-flags/ENABLE_HTTP_NODE", &json!({"enabled": true})).await;
     for url in [
-        "http://127.0.0.1/",
-        "http://[::1]/",
-        "http://169.254.169.254/",
-        "http://0x7f.1/",
+        "http://127.0.0.1/", "http://[::1]/", "http://169.254.169.254/", "http://0x7f.1/",
         "http://[::ffff:10.0.0.1]/",
     ] {
         let error = failing(&admin, "http", json!({"url": url})).await;

@@ -42,16 +42,8 @@ const ROUTES: &[(&str, &str, &str, &str)] = &[
 ];
 
 const SCOPES: &[&str] = &[
-    "skills:read",
-    "skills:write",
-    "skills:run",
-    "chat",
-    "knowledge:read",
-    "knowledge:write",
-    "workflows:read",
-    "workflows:write",
-    "workflows:run",
-    "admin",
+    "skills:read", "skills:write", "skills:run", "chat", "knowledge:read", "knowledge:write",
+    "workflows:read", "workflows:write", "workflows:run", "admin",
 ];
 
 #[tokio::test]

@@ -61,15 +61,8 @@ async fn rights_that_nobody_asked_for() {
         assert_eq!(
             made["scopes"],
             json!([
-                "skills:read",
-                "skills:write",
-                "skills:run",
-                "chat",
-                "knowledge:read",
-                "knowledge:write",
-                "workflows:read",
-                "workflows:write",
-                "workflows:run"
+                "skills:read", "skills:write", "skills:run", "chat", "knowledge:read",
+                "knowledge:write", "workflows:read", "workflows:write", "workflows:run"
             ])
         );
         assert!(made["expires_at"].is_null());

@@ -347,23 +347,8 @@ mod tests {
         let tokens = tokenize(command).unwrap();
         let found: Vec<_> = shell_operators(&tokens).map(|found| found.feature).collect();
         let expected = [
-            Pipe,
-            Chain,
-            Chain,
-            Chain,
-            Chain,
-            Chain,
-            Redirect,
-            Redirect,
-            Redirect,
-            Redirect,
-            Variable,
-            Variable,
-            Substitution,
-            Substitution,
-            Glob,
-            Glob,
-            Variable,
+            Pipe, Chain, Chain, Chain, Chain, Chain, Redirect, Redirect, Redirect, Redirect,
+            Variable, Variable, Substitution, Substitution, Glob, Glob, Variable,
         ];
         assert_eq!(found, expected);
         let quiet = "a '|' \"&&\" \\* '$X' {{a:--x}} https://x/?q=1&n={{n}} 5$ a-b {{x}}";

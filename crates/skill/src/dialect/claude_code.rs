@@ -28,31 +28,14 @@ const CATALOG_CHARS: usize = 1536;
 
 /// Fields that no other dialect has.
 const OWN_KEYS: [&str; 11] = [
-    "disable-model-invocation",
-    "user-invocable",
-    "argument-hint",
-    "arguments",
-    "disallowed-tools",
-    "effort",
-    "agent",
-    "background",
-    "hooks",
-    "paths",
-    "shell",
+    "disable-model-invocation", "user-invocable", "argument-hint", "arguments", "disallowed-tools",
+    "effort", "agent", "background", "hooks", "paths", "shell",
 ];
 
 /// Fields that the host uses and that the model stores unchanged.
 const HOST_KEYS: [&str; 10] = [
-    "argument-hint",
-    "effort",
-    "agent",
-    "background",
-    "hooks",
-    "paths",
-    "shell",
-    "display-name",
-    "default-enabled",
-    "fallback",
+    "argument-hint", "effort", "agent", "background", "hooks", "paths", "shell", "display-name",
+    "default-enabled", "fallback",
 ];
 
 const FIELDS: &[Field] = &[

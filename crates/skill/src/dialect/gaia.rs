@@ -621,8 +621,7 @@ fn write_requirements(skill: &Skill, fields: &mut Fields, at: &impl Fn(&str) -> 
     fields.put("requirements.python", &at("requirements.python"), requirements.python.clone());
     let lists = [
         (
-            "requirements.python_packages",
-            "requirements.dependencies",
+            "requirements.python_packages", "requirements.dependencies",
             &requirements.python_packages,
         ),
         (

@@ -98,15 +98,9 @@ mod tests {
         assert_eq!(
             texts(&permissions),
             [
-                "network:read:api.x.com",
-                "network:write:api.x.com",
-                "network:read",
-                "network:write",
-                "filesystem:read:./out/**",
-                "filesystem:write:./out/**",
-                "filesystem:read",
-                "filesystem:write",
-                "env:read:HOME",
+                "network:read:api.x.com", "network:write:api.x.com", "network:read",
+                "network:write", "filesystem:read:./out/**", "filesystem:write:./out/**",
+                "filesystem:read", "filesystem:write", "env:read:HOME",
             ]
         );
         let lists = to_skillrt(&permissions);

@@ -182,18 +182,8 @@ fn bracket_balance(line: &str) -> i32 {
 /// Whether a line after a blank line is a known field; `Note: …` is the body.
 fn is_field(content: &str) -> bool {
     const FIELDS: [&str; 12] = [
-        "name",
-        "description",
-        "version",
-        "license",
-        "metadata",
-        "allowed-tools",
-        "compatibility",
-        "author",
-        "tags",
-        "inputs",
-        "tools",
-        "permissions",
+        "name", "description", "version", "license", "metadata", "allowed-tools", "compatibility",
+        "author", "tags", "inputs", "tools", "permissions",
     ];
     content.split(':').next().is_some_and(|key| FIELDS.contains(&key))
 }

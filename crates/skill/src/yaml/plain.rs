@@ -273,28 +273,10 @@ mod tests {
     #[test]
     fn leaves_the_rest_to_the_scanner() {
         for text in [
-            "",
-            "a",
-            "a: b: c\n",
-            "a: >\n  x\n",
-            "a: x\n  y\n",
-            "a: {b: c}\n",
-            "a: &x y\n",
-            "a: 1\na: 2\n",
-            "a: [b\n",
-            "a: # c\n",
-            "a: \"b\\n\"\n",
-            " a: 1\n",
-            "a:\n  b:\n    c: 1\n",
-            "- a\n",
-            "a:\tb\n",
-            "a: @x\n",
-            "a: - b\n",
-            "a: 'it''s'\n",
-            "? a\n",
-            "a: b:\n",
-            "null: 1\n",
-            "a: \u{85}x\n",
+            "", "a", "a: b: c\n", "a: >\n  x\n", "a: x\n  y\n", "a: {b: c}\n", "a: &x y\n",
+            "a: 1\na: 2\n", "a: [b\n", "a: # c\n", "a: \"b\\n\"\n", " a: 1\n",
+            "a:\n  b:\n    c: 1\n", "- a\n", "a:\tb\n", "a: @x\n", "a: - b\n", "a: 'it''s'\n",
+            "? a\n", "a: b:\n", "null: 1\n", "a: \u{85}x\n",
         ] {
             assert!(parse(text).is_none(), "{text:?}");
         }

@@ -169,13 +169,8 @@ mod tests {
             assert_eq!(text.parse::<Grant>().unwrap().to_string(), text);
         }
         for text in [
-            "",
-            "admin",
-            "registry:",
-            "registry:publisher",
-            "registry:publish:",
-            "registry:read:acme",
-            "x:acme",
+            "", "admin", "registry:", "registry:publisher", "registry:publish:",
+            "registry:read:acme", "x:acme",
         ] {
             assert!(text.parse::<Grant>().is_err(), "{text}");
         }

@@ -77,24 +77,9 @@ async fn paths_that_are_none() {
         let made = skills.put("a", "a", vec![resource("x/y.md", "y")], None).await.unwrap();
         let long = "x".repeat(256);
         for path in [
-            "",
-            ".",
-            "..",
-            "../b/secret.md",
-            "../../secret.txt",
-            "/etc/passwd",
-            "x//y.md",
-            "x/",
-            "SKILL.md",
-            "SKILL.md.lock",
-            ".hidden",
-            ".tmp-x",
-            "x/.git/config",
-            "a\\b",
-            "c:x",
-            "a\0b",
-            "__MACOSX/x",
-            &long,
+            "", ".", "..", "../b/secret.md", "../../secret.txt", "/etc/passwd", "x//y.md", "x/",
+            "SKILL.md", "SKILL.md.lock", ".hidden", ".tmp-x", "x/.git/config", "a\\b", "c:x",
+            "a\0b", "__MACOSX/x", &long,
         ] {
             assert_eq!(skills.resource("a", path, 1024).await.unwrap(), None, "{path:?}");
             let written =

@@ -230,28 +230,9 @@ fn arguments_are_unambiguous() {
 #[test]
 fn interpreters_of_every_kind() {
     for name in [
-        "sh",
-        "bash",
-        "python",
-        "python3",
-        "python3.12",
-        "node",
-        "perl",
-        "perl5.36",
-        "ruby",
-        "env",
-        "xargs",
-        "find",
-        "ssh",
-        "awk",
-        "make",
-        "/usr/bin/env",
-        "Python.exe",
-        "lua5.4",
-        "npm",
-        "vim",
-        "flock",
-        "gdb",
+        "sh", "bash", "python", "python3", "python3.12", "node", "perl", "perl5.36", "ruby", "env",
+        "xargs", "find", "ssh", "awk", "make", "/usr/bin/env", "Python.exe", "lua5.4", "npm",
+        "vim", "flock", "gdb",
     ] {
         assert!(is_interpreter(name), "{name}");
     }
@@ -276,9 +257,7 @@ fn flooded() -> Request {
     let hosts = (0..20).map(|n| format!("network:read:h{n}.example.com"));
     let folders = (0..20).map(|n| format!("filesystem:read:./docs/{n}/**"));
     let rest = [
-        "filesystem:read:~/.ssh/**",
-        "network:write:evil.example",
-        "env:read:API_KEY",
+        "filesystem:read:~/.ssh/**", "network:write:evil.example", "env:read:API_KEY",
         "shell:execute:git,python3",
     ];
     let entries = hosts.chain(folders).chain(rest.map(ToOwned::to_owned));

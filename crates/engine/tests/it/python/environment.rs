@@ -77,15 +77,7 @@ fn has_index() -> bool {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let mut pip = Command::new(python);
         pip.args([
-            "-m",
-            "pip",
-            "download",
-            "--quiet",
-            "--no-deps",
-            "--retries",
-            "1",
-            "--timeout",
-            "5",
+            "-m", "pip", "download", "--quiet", "--no-deps", "--retries", "1", "--timeout", "5",
         ]);
         pip.arg("--dest").arg(dir.path()).arg("six");
         pip.output().is_ok_and(|output| output.status.success())

@@ -208,18 +208,8 @@ mod tests {
             ["API_KEY=k", "N=5", "NONE=", "USER_ID=anonymous", "WORKFLOW_INPUT=in"]
         );
         for name in [
-            "ld_preload",
-            "PYTHONPATH",
-            "path",
-            "user_id",
-            "workflow_input",
-            "1a",
-            "a-b",
-            "a=b",
-            "",
-            "é",
-            "a b",
-            "ß",
+            "ld_preload", "PYTHONPATH", "path", "user_id", "workflow_input", "1a", "a-b", "a=b",
+            "", "é", "a b", "ß",
         ] {
             // `ß` becomes `SS`, which is a name like any other.
             let mut declared = Map::new();

@@ -115,17 +115,8 @@ async fn private_addresses_are_blocked_by_default() {
     let port = listener.local_addr().unwrap().port();
     let host = host(&Scripted::new(&[]));
     for name in [
-        "127.0.0.1",
-        "localhost",
-        "[::1]",
-        "10.0.0.1",
-        "2130706433",
-        "0x7f.0.0.1",
-        "0177.0.0.1",
-        "[::ffff:127.0.0.1]",
-        "[64:ff9b::7f00:1]",
-        "169.254.169.254",
-        "user:pw@127.0.0.1",
+        "127.0.0.1", "localhost", "[::1]", "10.0.0.1", "2130706433", "0x7f.0.0.1", "0177.0.0.1",
+        "[::ffff:127.0.0.1]", "[64:ff9b::7f00:1]", "169.254.169.254", "user:pw@127.0.0.1",
     ] {
         let data = json!({"url": format!("http://{name}:{port}/"), "timeoutSeconds": 5});
         let error = error_of(&host, "http", data).await;

@@ -103,7 +103,7 @@ pub struct Member {
     #[serde(default)]
     pub email: Option<String>,
     /// The number of the account.
-    #[serde(default)]
+    #[serde(default, alias = "id")]
     pub user_id: Option<i64>,
     /// `publisher` or `owner`.
     #[serde(default)]

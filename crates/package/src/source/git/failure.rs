@@ -12,21 +12,10 @@ pub(super) fn explain(url: &GitUrl, complaint: &str) -> SourceError {
     if says(&["Host key verification failed"]) {
         SourceError::HostKey(url.clone())
     } else if says(&[
-        "Could not resolve host",
-        "Failed to connect",
-        "Couldn't connect",
-        "Could not connect",
-        "Connection refused",
-        "Connection reset",
-        "Connection timed out",
-        "Network is unreachable",
-        "No route to host",
-        "Operation timed out",
-        "Operation too slow",
-        "SSL certificate",
-        "certificate verif",
-        "Could not resolve hostname",
-        "Could not resolve proxy",
+        "Could not resolve host", "Failed to connect", "Couldn't connect", "Could not connect",
+        "Connection refused", "Connection reset", "Connection timed out", "Network is unreachable",
+        "No route to host", "Operation timed out", "Operation too slow", "SSL certificate",
+        "certificate verif", "Could not resolve hostname", "Could not resolve proxy",
     ]) {
         SourceError::Unreachable { host: url.host(), why: message }
     } else if says(&[

@@ -25,14 +25,8 @@ const LOCK_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// The arguments of every fetch, which turn off everything that is not needed.
 pub(super) const FETCH_ARGUMENTS: [&str; 8] = [
-    "fetch",
-    "--quiet",
-    "--filter=blob:none",
-    "--no-tags",
-    "--no-write-fetch-head",
-    "--no-recurse-submodules",
-    "--no-auto-maintenance",
-    "--no-show-forced-updates",
+    "fetch", "--quiet", "--filter=blob:none", "--no-tags", "--no-write-fetch-head",
+    "--no-recurse-submodules", "--no-auto-maintenance", "--no-show-forced-updates",
 ];
 
 /// A cached repository, locked by this process.

@@ -122,15 +122,9 @@ mod tests {
             assert!(check(&url(good)).is_ok(), "{good}");
         }
         for bad in [
-            "http://x.example/",
-            "http://10.0.0.1/",
-            "http://127.0.0.1.x.example/",
-            "http://x.localhost/",
-            "http://localhost./",
-            "https://me@x.example/",
-            "https://me:secret@x.example/",
-            "ftp://x.example/",
-            "file:///etc/passwd",
+            "http://x.example/", "http://10.0.0.1/", "http://127.0.0.1.x.example/",
+            "http://x.localhost/", "http://localhost./", "https://me@x.example/",
+            "https://me:secret@x.example/", "ftp://x.example/", "file:///etc/passwd",
         ] {
             let refused = check(&url(bad)).unwrap_err();
             assert_eq!(refused.code(), "address_refused", "{bad}");
@@ -150,9 +144,7 @@ mod tests {
         let later = Reach::Public;
         assert_eq!(later.after(&url("http://localhost/"), None), Reach::Public, "it stays so");
         for target in [
-            "http://127.0.0.1/",
-            "https://169.254.169.254/",
-            "https://[fd00::1]/",
+            "http://127.0.0.1/", "https://169.254.169.254/", "https://[fd00::1]/",
             "https://a.localhost/",
         ] {
             assert!(is_private(&url(target)), "{target}");

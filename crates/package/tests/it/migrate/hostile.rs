@@ -13,14 +13,8 @@ fn handlers_do_not_leave_the_skill() {
     let place = TestFolder::new();
     place.write("secret.py", "def run():\n    return 1\n");
     for handler in [
-        "../secret.py:run",
-        "a/../../secret.py:run",
-        "/etc/passwd.py:run",
-        "C:\\secret.py:run",
-        "a//b.py:run",
-        ".git/hooks/x.py:run",
-        "x\n.py:run",
-        "x\u{202e}.py:run",
+        "../secret.py:run", "a/../../secret.py:run", "/etc/passwd.py:run", "C:\\secret.py:run",
+        "a//b.py:run", ".git/hooks/x.py:run", "x\n.py:run", "x\u{202e}.py:run",
     ] {
         let report = place.action(handler);
         assert_eq!(codes(&report), ["handler_path"], "{handler}");

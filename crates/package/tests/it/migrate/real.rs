@@ -17,14 +17,8 @@ use crate::shared::shared;
 
 /// Everything that may stand in the way of a real skill.
 const BLOCKERS: [&str; 9] = [
-    "no_frontmatter",
-    "no_name",
-    "no_description",
-    "long_description",
-    "unreadable",
-    "name_taken",
-    "other_dialect",
-    "already_gaia",
+    "no_frontmatter", "no_name", "no_description", "long_description", "unreadable", "name_taken",
+    "other_dialect", "already_gaia",
     // Some bring the settings of an agent along, which is refused for every skill.
     "forbidden_path",
 ];

@@ -9,15 +9,8 @@ use super::TestFetcher;
 
 /// What a skill may be refused for: it is the skill's own fault.
 const REFUSALS: [&str; 9] = [
-    "link",
-    "submodule",
-    "git_lfs",
-    "too_large",
-    "file-too-large",
-    "forbidden_path",
-    "path_characters",
-    "path_collision",
-    "path_length",
+    "link", "submodule", "git_lfs", "too_large", "file-too-large", "forbidden_path",
+    "path_characters", "path_collision", "path_length",
 ];
 
 fn repositories() -> Vec<PathBuf> {

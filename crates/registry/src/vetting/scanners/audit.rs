@@ -113,18 +113,8 @@ fn run_scanner(
         pinned.iter().map(|one| format!("{}=={}", one.name, one.version)).collect();
     fs::write(place.join("requirements.txt"), lines.join("\n")).map_err(failed)?;
     let words = [
-        "-r",
-        "requirements.txt",
-        "--no-deps",
-        "--disable-pip",
-        "--progress-spinner",
-        "off",
-        "--cache-dir",
-        "/tmp/cache",
-        "--vulnerability-service",
-        "pypi",
-        "-f",
-        "json",
+        "-r", "requirements.txt", "--no-deps", "--disable-pip", "--progress-spinner", "off",
+        "--cache-dir", "/tmp/cache", "--vulnerability-service", "pypi", "-f", "json",
     ];
     let host: HostPattern = service.parse().map_err(|error| format!("{service}: {error}"))?;
     let network = Network::Hosts(vec![HostGrant {

@@ -17,9 +17,7 @@ pub(super) const ENGINE_NAME: &str = "detect-secrets";
 
 /// Plugins that guess: a digest looks like a key, a parameter is called `password`.
 const ENTROPY_PLUGINS: [&str; 4] = [
-    "Base64 High Entropy String",
-    "Hex High Entropy String",
-    "Secret Keyword",
+    "Base64 High Entropy String", "Hex High Entropy String", "Secret Keyword",
     "Basic Auth Credentials",
 ];
 

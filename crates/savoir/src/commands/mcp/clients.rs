@@ -41,13 +41,7 @@ pub(super) enum ConfigScope {
 impl Client {
     /// The ids of these agents in the table of agents.
     pub(super) const AGENTS: [&'static str; 8] = [
-        "claude-code",
-        "codex",
-        "cursor",
-        "gemini-cli",
-        "opencode",
-        "qwen-code",
-        "github-copilot",
+        "claude-code", "codex", "cursor", "gemini-cli", "opencode", "qwen-code", "github-copilot",
         "windsurf",
     ];
 

@@ -95,13 +95,8 @@ fn harmful_skills_are_blocked() {
 fn a_lock_does_not_bring_harmful_skills() {
     let test_env = TestEnv::new();
     harmful(&test_env);
-    test_env.run_ok(&[
-        "install",
-        "../elsewhere/pdf",
-        "--allow-experimental",
-        "--allow-blocked",
-        "pdf",
-    ]);
+    test_env
+        .run_ok(&["install", "../elsewhere/pdf", "--allow-experimental", "--allow-blocked", "pdf"]);
     // Somebody else has the lock, and nothing of the skill.
     fs::remove_dir_all(test_env.sandbox.path("project/.claude")).expect("it was there");
     fs::remove_dir_all(test_env.sandbox.path("home/.local")).expect("it was there");

@@ -186,15 +186,8 @@ fn a_blocked_skill_is_skipped_in_a_batch_and_refused_by_name() {
 fn five_skills_for_two_agents_take_one_command() {
     let test_env = vendor();
     let names = "pdf,dates,long,colon,tea";
-    test_env.run_ok(&[
-        "install",
-        "../elsewhere/repo",
-        "-s",
-        names,
-        "-a",
-        "claude-code,codex",
-        "-y",
-    ]);
+    test_env
+        .run_ok(&["install", "../elsewhere/repo", "-s", names, "-a", "claude-code,codex", "-y"]);
     for folder in [".claude/skills", ".agents/skills"] {
         for name in names.split(',') {
             assert!(test_env.has(&format!("project/{folder}/{name}/SKILL.md")), "{folder} {name}");

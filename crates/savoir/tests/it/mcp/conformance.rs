@@ -10,15 +10,9 @@ use crate::{live_server::TestServer, services::service, support::Sandbox};
 
 /// What every server can be asked.
 const TESTED_SCENARIOS: [&str; 9] = [
-    "server-initialize",
-    "ping",
-    "completion-complete",
-    "tools-list",
+    "server-initialize", "ping", "completion-complete", "tools-list",
     // A tool that is not there is an error that a model can read.
-    "tools-call-error",
-    "resources-list",
-    "prompts-list",
-    "server-sse-multiple-streams",
+    "tools-call-error", "resources-list", "prompts-list", "server-sse-multiple-streams",
     "dns-rebinding-protection",
 ];
 

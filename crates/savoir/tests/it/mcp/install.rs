@@ -169,10 +169,7 @@ fn broken_files_and_foreign_entries_are_unchanged() {
     let sandbox = sandbox_with_examples(&[]);
     for (agent, file, text, code, why) in [
         (
-            "cursor",
-            "home/.cursor/mcp.json",
-            "{\n  \"a\": 1\n  \"b\": 2\n}",
-            2,
+            "cursor", "home/.cursor/mcp.json", "{\n  \"a\": 1\n  \"b\": 2\n}", 2,
             "mcp.json:3: a , is missing",
         ),
         ("gemini", "home/.gemini/settings.json", "[]", 2, "settings.json:1:"),

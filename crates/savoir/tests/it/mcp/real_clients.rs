@@ -116,12 +116,7 @@ fn inspected(program: &str, programs: &str) {
     let tools = inspect(&["--method", "tools/list"]);
     assert_eq!(tools["tools"].as_array().map(Vec::len), Some(5), "{tools}");
     let used = inspect(&[
-        "--method",
-        "tools/call",
-        "--tool-name",
-        "use_skill",
-        "--tool-arg",
-        "name=text-statistics",
+        "--method", "tools/call", "--tool-name", "use_skill", "--tool-arg", "name=text-statistics",
     ]);
     assert_eq!(used["structuredContent"]["name"], "text-statistics", "{used}");
     let prompts = inspect(&["--method", "prompts/list"]);

@@ -69,11 +69,8 @@ const DEFECTS: &[(&str, Defect, &str, &[&str])] = &[
         accept_every_post,
         "publish",
         &[
-            "publish/same-bytes",
-            "publish/other-bytes",
-            "publish/no-token",
-            "publish/forged-tokens",
-            "publish/not-a-zip",
+            "publish/same-bytes", "publish/other-bytes", "publish/no-token",
+            "publish/forged-tokens", "publish/not-a-zip",
         ],
     ),
     (

@@ -309,9 +309,7 @@ fn set_user_id_copies_give_nothing() {
 #[test]
 fn nothing_is_executed_from_granted_folders_with_listed_programs() {
     let test_env = RunTestEnv::with_probe(&[
-        "shell:execute:git",
-        "filesystem:write:./out/**",
-        "filesystem:read:./in/**",
+        "shell:execute:git", "filesystem:write:./out/**", "filesystem:read:./in/**",
     ]);
     test_env.script("work/in/tool", "#!/usr/bin/git\n");
     fs::copy("/usr/bin/true", test_env.path("work/in/true")).expect("a copy");

@@ -100,18 +100,9 @@ fn protected_files_are_never_written() {
     test_env.write("work/.vscode/settings.json", "{}");
     let config = test_env.sandbox.read("work/.git/config");
     let places = [
-        ".git/hooks/pre-commit",
-        ".git/config",
-        ".git/info/attributes",
-        ".git/commondir",
-        ".vscode/settings.json",
-        ".vscode/tasks.json",
-        ".idea/x",
-        ".claude/settings.json",
-        ".agents/x",
-        ".mcp.json",
-        ".envrc",
-        "savoir.lock",
+        ".git/hooks/pre-commit", ".git/config", ".git/info/attributes", ".git/commondir",
+        ".vscode/settings.json", ".vscode/tasks.json", ".idea/x", ".claude/settings.json",
+        ".agents/x", ".mcp.json", ".envrc", "savoir.lock",
     ];
     let mut tried: Vec<String> =
         places.iter().map(|place| format!("open('{place}', 'w').write('evil')")).collect();
@@ -190,13 +181,8 @@ fn protected_files_are_never_created() {
     assert_eq!(fine, [json!(1), json!("[Unit]")]);
     assert_eq!(test_env.sandbox.read("home/.config/own"), "x");
     for place in [
-        "work/.git",
-        "work/deep/down/.git",
-        "work/CLAUDE.md",
-        "home/moved",
-        "home/.config/autostart",
-        "home/.local/bin",
-        "home/.bashrc",
+        "work/.git", "work/deep/down/.git", "work/CLAUDE.md", "home/moved",
+        "home/.config/autostart", "home/.local/bin", "home/.bashrc",
     ] {
         assert!(!test_env.path(place).exists(), "{place}");
     }
@@ -276,17 +262,8 @@ fn variables_by_name() {
     let found = test_env.execute("import os\nresult = dict(os.environ)\n");
     assert_eq!(found["WANTED"], "yes");
     let allowed = [
-        "HOME",
-        "PATH",
-        "LANG",
-        "TERM",
-        "TZ",
-        "USER",
-        "COLORTERM",
-        "NO_COLOR",
-        "WANTED",
-        "SKILL_DIR",
-        "CLAUDE_SKILL_DIR",
+        "HOME", "PATH", "LANG", "TERM", "TZ", "USER", "COLORTERM", "NO_COLOR", "WANTED",
+        "SKILL_DIR", "CLAUDE_SKILL_DIR",
     ];
     for name in found.as_object().expect("variables").keys() {
         let fine =
@@ -388,16 +365,8 @@ fn user_grants_missing_permissions() {
     assert_eq!(before[2], Value::Null);
     let code = format!("code={code}");
     let more = [
-        "--param",
-        &code,
-        "--allow-read",
-        &outside,
-        "--allow-write",
-        &outside,
-        "--allow-env",
-        "EXTRA",
-        "--allow-program",
-        "git",
+        "--param", &code, "--allow-read", &outside, "--allow-write", &outside, "--allow-env",
+        "EXTRA", "--allow-program", "git",
     ];
     let run = test_env.run_agreed("probe", &more);
     assert_eq!(run.succeeds()["parsed"]["result"], json!(["outside", 1, "given", 0]));

@@ -80,9 +80,7 @@ fn a_run_is_known_afterwards() {
     let shown = test_env.savoir(&["runs", "show", id]);
     assert_eq!(shown.code, 0, "{shown}");
     for part in [
-        "skill         probe\n",
-        "decision      verdict: run\n",
-        "/work/out/made.txt",
+        "skill         probe\n", "decision      verdict: run\n", "/work/out/made.txt",
         "example.com",
     ] {
         assert!(shown.stdout.contains(part), "{part}: {shown}");

@@ -130,13 +130,7 @@ fn protected_names_are_removed_however_they_are_created() {
         let is_error = results[0].as_str().is_some_and(|name| name.ends_with("Error"));
         assert!(!is_error, "{plant} gave {results:?}");
         let obeyed = [
-            ".git",
-            "sub/x/.git",
-            "HEAD",
-            "AGENTS.md",
-            "sub/CLAUDE.md",
-            ".husky",
-            "mise.toml",
+            ".git", "sub/x/.git", "HEAD", "AGENTS.md", "sub/CLAUDE.md", ".husky", "mise.toml",
             ".github/workflows",
         ];
         for name in obeyed {
@@ -305,15 +299,8 @@ fn kill_again_and_again(thread: u64, times: u64) {
     let script = "while :; do mkdir -p .git/hooks .claude; echo x > CLAUDE.md; done 2> /dev/null\n";
     test_env.write("skills/tools/scripts/a.sh", script);
     let skill = test_env.skill("tools");
-    let approved = test_env.savoir(&[
-        "approve",
-        &skill,
-        "--yes",
-        "--allow-write",
-        ".",
-        "--allow-write",
-        "new",
-    ]);
+    let approved = test_env
+        .savoir(&["approve", &skill, "--yes", "--allow-write", ".", "--allow-write", "new"]);
     assert_eq!(approved.code, 0, "{approved}");
     let work = test_env.path("work");
     for number in 0..times {

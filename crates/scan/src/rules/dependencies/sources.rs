@@ -16,57 +16,18 @@ const MAX_FINDINGS: usize = 20;
 
 /// Default package hosts, and hosts of private company indexes.
 const DEFAULT_SOURCE_HOSTS: &[&str] = &[
-    "pypi.org",
-    "pythonhosted.org",
-    "npmjs.org",
-    "npmjs.com",
-    "yarnpkg.com",
-    "jsr.io",
-    "crates.io",
-    "rubygems.org",
-    "golang.org",
-    "packagist.org",
-    "maven.org",
-    "nuget.org",
-    "anaconda.org",
-    "conda.io",
-    "tsinghua.edu.cn",
-    "aliyun.com",
-    "npmmirror.com",
-    "taobao.org",
-    "douban.com",
-    "ustc.edu.cn",
-    "github.com",
-    "githubusercontent.com",
-    "gitlab.com",
-    "bitbucket.org",
-    "pytorch.org",
-    "pkg.dev",
-    "nvidia.com",
-    "pkgs.dev.azure.com",
-    "visualstudio.com",
-    "amazonaws.com",
-    "jfrog.io",
-    "cloudsmith.io",
-    "deno.land",
-    "huggingface.co",
+    "pypi.org", "pythonhosted.org", "npmjs.org", "npmjs.com", "yarnpkg.com", "jsr.io", "crates.io",
+    "rubygems.org", "golang.org", "packagist.org", "maven.org", "nuget.org", "anaconda.org",
+    "conda.io", "tsinghua.edu.cn", "aliyun.com", "npmmirror.com", "taobao.org", "douban.com",
+    "ustc.edu.cn", "github.com", "githubusercontent.com", "gitlab.com", "bitbucket.org",
+    "pytorch.org", "pkg.dev", "nvidia.com", "pkgs.dev.azure.com", "visualstudio.com",
+    "amazonaws.com", "jfrog.io", "cloudsmith.io", "deno.land", "huggingface.co",
 ];
 
 /// Parts of the names of package manager settings files.
 const SETTINGS_FILE_NAMES: &[&str] = &[
-    "pyproject.toml",
-    "setup.cfg",
-    "pipfile",
-    "npmrc",
-    "pip.conf",
-    "pip.ini",
-    "package.json",
-    "yarnrc",
-    "bunfig.toml",
-    "uv.toml",
-    "poetry.toml",
-    "gemfile",
-    "nuget.config",
+    "pyproject.toml", "setup.cfg", "pipfile", "npmrc", "pip.conf", "pip.ini", "package.json",
+    "yarnrc", "bunfig.toml", "uv.toml", "poetry.toml", "gemfile", "nuget.config",
     "pnpm-workspace.yaml",
 ];
 
@@ -87,15 +48,8 @@ const LOCK_FILE_FORMATS: &[(&str, &[&str])] = &[
 
 /// Lines that set an index, whatever the file is called.
 const INDEX_KEYS: &[&str] = &[
-    "registry=",
-    "registry =",
-    "index-url=",
-    "index-url =",
-    "extra-index-url=",
-    "extra-index-url =",
-    "--index-url",
-    "--extra-index-url",
-    "npmRegistryServer:",
+    "registry=", "registry =", "index-url=", "index-url =", "extra-index-url=",
+    "extra-index-url =", "--index-url", "--extra-index-url", "npmRegistryServer:",
 ];
 
 /// Whether a URL is a default source of packages.
@@ -174,13 +128,7 @@ fn find_all_foreign_sources(fragment: &TextFragment<'_>, about: &str) -> Vec<(Sp
 /// Checks the lines of a settings file that starts at offset `at`.
 fn check_settings_lines(text: &str, mut at: usize, about: &str) -> Vec<(Span, FindingDraft)> {
     const NON_SOURCE_KEYS: [&str; 8] = [
-        "homepage",
-        "\"url\"",
-        "repository",
-        "bugs",
-        "Homepage",
-        "Repository",
-        "Documentation",
+        "homepage", "\"url\"", "repository", "bugs", "Homepage", "Repository", "Documentation",
         "Issues",
     ];
     let mut found = Vec::new();

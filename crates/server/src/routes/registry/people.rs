@@ -53,11 +53,9 @@ const PREFIX_PATHS: [RoutePrefix; 3] = [
 ];
 
 pub(super) fn router() -> OpenApiRouter<App> {
-    let all = OpenApiRouter::new().routes(routes!(create)).routes(routes!(
-        prefix,
-        grant_prefix,
-        revoke_prefix
-    ));
+    let all = OpenApiRouter::new()
+        .routes(routes!(create))
+        .routes(routes!(prefix, grant_prefix, revoke_prefix));
     PREFIX_PATHS.into_iter().fold(all, |all, place| {
         let team = OpenApiRouter::new()
             .routes(routes!(members, set_member))

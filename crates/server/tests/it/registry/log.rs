@@ -57,22 +57,9 @@ async fn every_change_is_there() {
 
             let all = read(&admin, "").await;
             let expected = [
-                "token_made",
-                "namespace_created",
-                "member_set",
-                "member_removed",
-                "key_added",
-                "published",
-                "signed",
-                "yanked",
-                "unyanked",
-                "deprecated",
-                "key_revoked",
-                "unsigned",
-                "withdrawn",
-                "transferred",
-                "prefix_granted",
-                "prefix_revoked",
+                "token_made", "namespace_created", "member_set", "member_removed", "key_added",
+                "published", "signed", "yanked", "unyanked", "deprecated", "key_revoked",
+                "unsigned", "withdrawn", "transferred", "prefix_granted", "prefix_revoked",
             ];
             assert_eq!(acts(&all), expected);
             let some = read(&admin, "act=yanked&act=unyanked&limit=100").await;

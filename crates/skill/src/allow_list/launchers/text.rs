@@ -153,23 +153,9 @@ mod tests {
             assert_eq!(check_awk(text), Ok(()), "{text}");
         }
         for script in [
-            "1,5p",
-            "$p",
-            "$d",
-            "5q",
-            "s/a/b/",
-            "s/a/b/g;s|c/d|e|2p",
-            "/x/d",
-            "/a/,/b/p",
-            "/a/!d",
-            "1~2p",
-            "2,+3d",
-            "/x/{s/a/b/;p}",
-            "s/[0-9]*/N/g",
-            "y/abc/xyz/",
-            "/x/a new line w e",
-            ":a;N;ba",
-            "",
+            "1,5p", "$p", "$d", "5q", "s/a/b/", "s/a/b/g;s|c/d|e|2p", "/x/d", "/a/,/b/p", "/a/!d",
+            "1~2p", "2,+3d", "/x/{s/a/b/;p}", "s/[0-9]*/N/g", "y/abc/xyz/", "/x/a new line w e",
+            ":a;N;ba", "",
         ] {
             assert_eq!(check_sed(script), Ok(()), "{script}");
         }
@@ -193,24 +179,9 @@ mod tests {
             assert!(check_awk(text).is_err(), "{text}");
         }
         for script in [
-            "e id",
-            "1e",
-            "s/a/b/e",
-            "s/a/b/ge",
-            "s/a/b/w out",
-            "s/.*/id/;e",
-            "w out",
-            "/x/w out",
-            "1,5W out",
-            "r /etc/passwd",
-            "s/[/]/x/e",
-            "s/a/b",
-            "/x/{p;e id}",
-            "s\\a\\b\\e",
-            "\\,x,e id",
-            "sxaxbxe",
-            "bx\te id",
-            "v",
+            "e id", "1e", "s/a/b/e", "s/a/b/ge", "s/a/b/w out", "s/.*/id/;e", "w out", "/x/w out",
+            "1,5W out", "r /etc/passwd", "s/[/]/x/e", "s/a/b", "/x/{p;e id}", "s\\a\\b\\e",
+            "\\,x,e id", "sxaxbxe", "bx\te id", "v",
         ] {
             assert!(check_sed(script).is_err(), "{script}");
         }

@@ -152,40 +152,17 @@ fn is_exempt(path: &str, known_folders: &[&str]) -> bool {
     let name = last_part(path);
     let stem = name.split('.').next().unwrap_or_default();
     let for_people = [
-        "LICENSE",
-        "LICENCE",
-        "README",
-        "CHANGELOG",
-        "NOTICE",
-        "CONTRIBUTING",
-        "AUTHORS",
-        "INSTALL",
-        "AGENTS",
-        "CLAUDE",
-        "TEST",
+        "LICENSE", "LICENCE", "README", "CHANGELOG", "NOTICE", "CONTRIBUTING", "AUTHORS",
+        "INSTALL", "AGENTS", "CLAUDE", "TEST",
     ];
     let begins = |prefix: &&str| {
         stem.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
     };
     let for_tools = [
-        "tools.py",
-        "requirements.txt",
-        "package.json",
-        "package-lock.json",
-        "pyproject.toml",
-        "tsconfig.json",
-        "Makefile",
-        "uv.lock",
-        "signature.json",
-        "SIGNATURE.json",
-        "skill.oms.sig",
-        "SKILL.md.lock",
-        "_meta.json",
-        "__init__.py",
-        "metadata.json",
-        "skill.json",
-        "skill.yaml",
-        "plugin.json",
+        "tools.py", "requirements.txt", "package.json", "package-lock.json", "pyproject.toml",
+        "tsconfig.json", "Makefile", "uv.lock", "signature.json", "SIGNATURE.json",
+        "skill.oms.sig", "SKILL.md.lock", "_meta.json", "__init__.py", "metadata.json",
+        "skill.json", "skill.yaml", "plugin.json",
     ];
     let first = path.split_once('/').map_or("", |(first, _)| first);
     is_skill_file(path)
@@ -234,15 +211,8 @@ mod tests {
     #[test]
     fn exempt_files_need_no_mention() {
         let files = [
-            "LICENSE.txt",
-            "readme.md",
-            "CHANGELOG.md",
-            ".gitignore",
-            ".clawhub/origin.json",
-            "agents/openai.yaml",
-            "tests/test_a.py",
-            "inner/SKILL.md",
-            "inner/refs/b.md",
+            "LICENSE.txt", "readme.md", "CHANGELOG.md", ".gitignore", ".clawhub/origin.json",
+            "agents/openai.yaml", "tests/test_a.py", "inner/SKILL.md", "inner/refs/b.md",
             "tools.py",
         ];
         assert!(messages("text", &files).is_empty());

@@ -512,16 +512,8 @@ mod tests {
     #[test]
     fn hidden_characters_are_found() {
         for body in [
-            "a\u{200b}b",
-            "a\u{200d}b",
-            "a\u{200c}b",
-            "a\u{ad}b",
-            "a\u{2060}\u{2061}b",
-            "a\u{feff}b",
-            "a\u{200e}b",
-            "a\u{fe01}\u{fe02}\u{fe03}",
-            "\u{3164}",
-            "x\u{2028}y",
+            "a\u{200b}b", "a\u{200d}b", "a\u{200c}b", "a\u{ad}b", "a\u{2060}\u{2061}b",
+            "a\u{feff}b", "a\u{200e}b", "a\u{fe01}\u{fe02}\u{fe03}", "\u{3164}", "x\u{2028}y",
             "x\u{e0041}",
         ] {
             assert_eq!(count(INVISIBLE_UNICODE.code, body), 1, "{body:?}");

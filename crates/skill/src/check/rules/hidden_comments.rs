@@ -39,32 +39,12 @@ rule! {
 
 /// Prefixes of instructions in lower case; a space matches any white space.
 const INSTRUCTION_PREFIXES: [&str; 26] = [
-    "ignore previous",
-    "ignore all previous",
-    "ignore the previous",
-    "ignore any previous",
-    "ignore prior",
-    "ignore all prior",
-    "ignore the above",
-    "ignore your instructions",
-    "ignore all instructions",
-    "disregard previous",
-    "disregard all",
-    "disregard the",
-    "disregard your",
-    "do not tell",
-    "don't tell",
-    "never tell",
-    "do not mention",
-    "don't mention",
-    "never mention",
-    "do not reveal",
-    "do not inform",
-    "without telling",
-    "without informing",
-    "hide this from",
-    "you are now",
-    "override your",
+    "ignore previous", "ignore all previous", "ignore the previous", "ignore any previous",
+    "ignore prior", "ignore all prior", "ignore the above", "ignore your instructions",
+    "ignore all instructions", "disregard previous", "disregard all", "disregard the",
+    "disregard your", "do not tell", "don't tell", "never tell", "do not mention", "don't mention",
+    "never mention", "do not reveal", "do not inform", "without telling", "without informing",
+    "hide this from", "you are now", "override your",
 ];
 
 /// Most comments that are looked at.

@@ -80,12 +80,7 @@ fn placeholder_body(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
 pub(super) fn is_note(line: &str) -> bool {
     const TODO_MARKS: [&str; 5] = ["todo", "tbd", "fixme", "xxx", "wip"];
     const NOTE_SENTENCES: [&str; 6] = [
-        "lorem ipsum",
-        "coming soon",
-        "to be written",
-        "to be done",
-        "write me",
-        "work in progress",
+        "lorem ipsum", "coming soon", "to be written", "to be done", "write me", "work in progress",
     ];
     const NOTE_PREFIXES: [&str; 9] =
         ["add", "insert", "write", "put", "your", "describe", "instructions", "content", "text"];
@@ -100,14 +95,7 @@ pub(super) fn is_note(line: &str) -> bool {
 /// `TODO`, `TODO: …`, `TODO - …` and `TODO write it`, but not `Todo lists are …`.
 fn is_mark(rest: &str) -> bool {
     const VAGUE_VERBS: [&str; 9] = [
-        "write",
-        "add",
-        "fill",
-        "describe",
-        "document",
-        "complete",
-        "finish",
-        "implement",
+        "write", "add", "fill", "describe", "document", "complete", "finish", "implement",
         "replace",
     ];
     let rest = rest.trim_start();
@@ -151,66 +139,12 @@ rule! {
 
 /// Words of which a description may have any number and still say nothing.
 const VAGUE_WORDS: [&str; 60] = [
-    "a",
-    "an",
-    "the",
-    "this",
-    "my",
-    "your",
-    "some",
-    "all",
-    "any",
-    "various",
-    "many",
-    "of",
-    "with",
-    "for",
-    "to",
-    "and",
-    "or",
-    "that",
-    "which",
-    "it",
-    "you",
-    "me",
-    "us",
-    "users",
-    "user",
-    "people",
-    "skill",
-    "skills",
-    "tool",
-    "helper",
-    "agent",
-    "useful",
-    "general",
-    "misc",
-    "good",
-    "help",
-    "helps",
-    "helping",
-    "assist",
-    "assists",
-    "do",
-    "does",
-    "doing",
-    "handle",
-    "handles",
-    "work",
-    "works",
-    "manage",
-    "manages",
-    "process",
-    "processes",
-    "stuff",
-    "things",
-    "thing",
-    "something",
-    "anything",
-    "everything",
-    "tasks",
-    "task",
-    "etc",
+    "a", "an", "the", "this", "my", "your", "some", "all", "any", "various", "many", "of", "with",
+    "for", "to", "and", "or", "that", "which", "it", "you", "me", "us", "users", "user", "people",
+    "skill", "skills", "tool", "helper", "agent", "useful", "general", "misc", "good", "help",
+    "helps", "helping", "assist", "assists", "do", "does", "doing", "handle", "handles", "work",
+    "works", "manage", "manages", "process", "processes", "stuff", "things", "thing", "something",
+    "anything", "everything", "tasks", "task", "etc",
 ];
 
 fn vague_description(context: &Context<'_>, found: &mut Vec<Diagnostic>) {

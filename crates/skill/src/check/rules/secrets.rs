@@ -95,20 +95,8 @@ const SECRET_FORMATS: [SecretFormat; 22] = [
 
 /// Words of examples.
 const PLACEHOLDERS: [&str; 14] = [
-    "example",
-    "xxxx",
-    "your",
-    "placeholder",
-    "dummy",
-    "fake",
-    "sample",
-    "redacted",
-    "changeme",
-    "12345",
-    "abcde",
-    "token",
-    "secret",
-    "replace",
+    "example", "xxxx", "your", "placeholder", "dummy", "fake", "sample", "redacted", "changeme",
+    "12345", "abcde", "token", "secret", "replace",
 ];
 
 fn possible_secret(context: &Context<'_>, found: &mut Vec<Diagnostic>) {

@@ -112,18 +112,8 @@ const BASE_COMPATIBILITY: usize = 500;
 
 /// Fields that inform people and change nothing, so that no host can be said to ignore them.
 const INFORMATIVE_FIELDS: [&str; 12] = [
-    "license",
-    "compatibility",
-    "metadata",
-    "version",
-    "author",
-    "authors",
-    "tags",
-    "category",
-    "homepage",
-    "repository",
-    "source",
-    "registry",
+    "license", "compatibility", "metadata", "version", "author", "authors", "tags", "category",
+    "homepage", "repository", "source", "registry",
 ];
 
 /// Systems and installers that OpenClaw knows.

@@ -17,13 +17,7 @@ use crate::{
 
 /// The order of fields in a rewritten file.
 const ORDER: [&str; 8] = [
-    "name",
-    "description",
-    "when_to_use",
-    "license",
-    "compatibility",
-    "allowed-tools",
-    "context",
+    "name", "description", "when_to_use", "license", "compatibility", "allowed-tools", "context",
     "metadata",
 ];
 

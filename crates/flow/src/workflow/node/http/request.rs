@@ -15,17 +15,8 @@ use crate::workflow::{
 
 /// Headers that belong to the connection. They are ours to set, so they are passed over.
 const OURS: [&str; 11] = [
-    "host",
-    "content-length",
-    "transfer-encoding",
-    "connection",
-    "keep-alive",
-    "proxy-authorization",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "upgrade",
-    "expect",
+    "host", "content-length", "transfer-encoding", "connection", "keep-alive",
+    "proxy-authorization", "proxy-connection", "te", "trailer", "upgrade", "expect",
 ];
 
 /// A body, with the type that it has if nothing else is said.
