@@ -112,19 +112,10 @@ pub struct Draft {
 pub enum LibraryError {
     /// There is no such skill.
     #[error("there is no skill `{}`; {}", shorten_name(name), instead(near.as_deref()))]
-    Unknown {
-        /// The requested name.
-        name: String,
-        /// The most similar existing name.
-        near: Option<String>,
-    },
+    Unknown { name: String, near: Option<String> },
     /// The skill exists but cannot be read.
     #[error("the skill `{name}` cannot be used: {reason}")]
-    Broken {
-        /// The skill.
-        name: String,
-        reason: String,
-    },
+    Broken { name: String, reason: String },
     /// The path leads out of the skill.
     #[error(
         "`{}` is not a path inside the skill; use one of its resources as it is written",
@@ -133,18 +124,10 @@ pub enum LibraryError {
     Outside { path: String },
     /// The skill has no such file.
     #[error("the skill `{name}` has no file `{}`; use_skill lists its files", shorten_name(path))]
-    NoFile {
-        /// The skill.
-        name: String,
-        path: String,
-    },
+    NoFile { name: String, path: String },
     /// The file is a symlink.
     #[error("{}", link(path, *outside))]
-    Link {
-        path: String,
-        /// Whether the symlink leads out of the skill.
-        outside: bool,
-    },
+    Link { path: String, outside: bool },
     /// The file is too large.
     #[error("`{path}` has {size} bytes, at most {MAX_SERVED_FILE_BYTES} can be read")]
     TooLarge { path: String, size: u64 },
@@ -153,10 +136,7 @@ pub enum LibraryError {
     NoText { path: String },
     /// A draft has errors, so it is not stored.
     #[error("the skill is not kept: {reason}")]
-    Draft {
-        /// The reason.
-        reason: String,
-    },
+    Draft { reason: String },
     /// The library itself failed.
     #[error("the skills cannot be read now: {reason}")]
     Failed { reason: String },

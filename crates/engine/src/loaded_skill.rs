@@ -61,47 +61,22 @@ pub struct LoadedSkill {
 pub enum LoadSkillError {
     /// A file cannot be read.
     #[error("{}: {source}", path.display())]
-    Unreadable {
-        path: PathBuf,
-        /// The error of the operating system.
-        source: io::Error,
-    },
+    Unreadable { path: PathBuf, source: io::Error },
     /// The SKILL.md is in a folder of version control, which is not part of the content.
     #[error("{} is in the history of version control", path.display())]
-    History {
-        /// The path of its SKILL.md.
-        path: PathBuf,
-    },
+    History { path: PathBuf },
     /// The skill has more files or bytes than a user can review.
     #[error("{} has more than {what}, which is too much to approve", path.display())]
-    TooLarge {
-        /// The skill's folder.
-        path: PathBuf,
-        /// The limit that is exceeded.
-        what: String,
-    },
+    TooLarge { path: PathBuf, what: String },
     /// The skill changed while it was read.
     #[error("{} changed while it was read", path.display())]
-    Changed {
-        /// The file that changed.
-        path: PathBuf,
-    },
+    Changed { path: PathBuf },
     /// The skill is signed, but its files are not a valid package.
     #[error("{}: {error}", path.display())]
-    Unfit {
-        /// The skill's folder.
-        path: PathBuf,
-        error: TreeError,
-    },
+    Unfit { path: PathBuf, error: TreeError },
     /// The skill is signed, and the signature is wrong.
     #[error("`{name}`: {error}")]
-    Signature {
-        /// The name of the skill.
-        name: String,
-        /// The skill's folder.
-        path: PathBuf,
-        error: Box<SignatureError>,
-    },
+    Signature { name: String, path: PathBuf, error: Box<SignatureError> },
 }
 
 impl LoadSkillError {

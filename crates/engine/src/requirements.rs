@@ -61,7 +61,6 @@ pub enum RequirementError {
     OtherSystem {
         /// The systems that it works on.
         wanted: Vec<String>,
-        /// The system that this is.
         here: String,
     },
 }

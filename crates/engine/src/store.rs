@@ -18,77 +18,34 @@ pub enum StoreError {
     NoHome,
     /// A folder could not be made or listed.
     #[error("{} cannot be used as a folder: {source}", path.display())]
-    Folder {
-        /// The folder.
-        path: PathBuf,
-        /// The error of the system.
-        source: io::Error,
-    },
+    Folder { path: PathBuf, source: io::Error },
     /// Other users may write a file or a folder that decides what runs.
     #[error("other users may write to {}", path.display())]
-    Exposed {
-        /// The file or folder.
-        path: PathBuf,
-    },
+    Exposed { path: PathBuf },
     /// Other users may read a file with secrets.
     #[error("other users may read {}", path.display())]
-    Readable {
-        /// The file.
-        path: PathBuf,
-    },
+    Readable { path: PathBuf },
     /// A file could not be read.
     #[error("{} cannot be read: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The error of the system.
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
     /// A file could not be written.
     #[error("{} cannot be written: {source}", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// The error of the system.
-        source: io::Error,
-    },
+    Write { path: PathBuf, source: io::Error },
     /// A file does not have the format that Savoir writes.
     #[error("{} is damaged: {problem}", path.display())]
-    Corrupt {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        problem: String,
-    },
+    Corrupt { path: PathBuf, problem: String },
     /// The keyring of the system has something and does not give it.
     #[error(transparent)]
     Keyring(#[from] crate::secrets::KeyringError),
     /// A file was written by a newer Savoir.
     #[error("{} has the format {found}, this program knows up to {known}", path.display())]
-    Newer {
-        /// The file.
-        path: PathBuf,
-        /// The format of the file.
-        found: u64,
-        /// The newest format this program knows.
-        known: u64,
-    },
+    Newer { path: PathBuf, found: u64, known: u64 },
     /// No record has the identifier.
     #[error("there is no run `{id}`")]
-    NoSuchRun {
-        /// The requested ID.
-        id: String,
-    },
+    NoSuchRun { id: String },
     /// Several records begin with the identifier.
     #[error("`{id}` could be any of {count} runs: {}", some.join(", "))]
-    AmbiguousRun {
-        /// The requested ID.
-        id: String,
-        /// The number of runs whose IDs start with it.
-        count: usize,
-        /// The newest of them.
-        some: Vec<String>,
-    },
+    AmbiguousRun { id: String, count: usize, some: Vec<String> },
 }
 
 impl StoreError {

@@ -57,12 +57,7 @@ pub enum ExtractError {
     #[error(
         "this is not UTF-8: the byte 0x{byte:02x} at position {at} does not fit; save it as UTF-8"
     )]
-    NotUtf8 {
-        /// The first byte that does not fit.
-        byte: u8,
-        /// The offset of the invalid byte, from 0.
-        at: usize,
-    },
+    NotUtf8 { byte: u8, at: usize },
     /// The text has a UTF-16 mark but is not valid UTF-16.
     #[error("this is not UTF-16: the bytes at position {at} do not fit; save it as UTF-8")]
     NotUtf16 {

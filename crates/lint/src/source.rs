@@ -76,12 +76,7 @@ pub enum SourceError {
     },
     /// The file is not valid UTF-8.
     #[error("byte {offset} is not valid UTF-8{hint}", hint = utf16_hint(*.utf16))]
-    NotUtf8 {
-        /// The offset of the first invalid byte.
-        offset: usize,
-        /// Whether the file begins with a UTF-16 byte order mark.
-        utf16: bool,
-    },
+    NotUtf8 { offset: usize, utf16: bool },
 }
 
 impl SourceError {

@@ -10,59 +10,25 @@ pub enum ModelError {
     NoProvider,
     /// No provider of this name is configured.
     #[error("there is no provider `{name}`; configured: {}", join_or_none(known))]
-    UnknownProvider {
-        /// The requested name.
-        name: String,
-        /// The names of the configured providers.
-        known: Vec<String>,
-    },
+    UnknownProvider { name: String, known: Vec<String> },
     /// A setting is invalid.
     #[error("{0}")]
     Setting(String),
     /// The provider could not be reached.
     #[error("{provider} cannot be reached at {url}: {message}")]
-    Unreachable {
-        /// The provider's name.
-        provider: String,
-        /// The address that was tried.
-        url: String,
-        /// The reason.
-        message: String,
-    },
+    Unreachable { provider: String, url: String, message: String },
     /// The provider answered with an error status.
     #[error("{provider} answered {status}: {message}")]
-    Refused {
-        /// The provider's name.
-        provider: String,
-        /// The HTTP status.
-        status: u16,
-        /// The provider's message, shortened.
-        message: String,
-    },
+    Refused { provider: String, status: u16, message: String },
     /// The provider sent nothing for too long.
     #[error("{provider} did not answer within {seconds} s")]
-    TimedOut {
-        /// The provider's name.
-        provider: String,
-        /// The timeout.
-        seconds: u64,
-    },
+    TimedOut { provider: String, seconds: u64 },
     /// The provider sent a response that cannot be parsed.
     #[error("{provider} sent an invalid response: {message}")]
-    InvalidResponse {
-        /// The provider's name.
-        provider: String,
-        /// Why the response cannot be parsed.
-        message: String,
-    },
+    InvalidResponse { provider: String, message: String },
     /// The answer has more tool calls than the limit.
     #[error("{provider} sent too many tool calls in one answer: at most {max} are accepted")]
-    TooManyCalls {
-        /// The provider's name.
-        provider: String,
-        /// The maximum number of calls.
-        max: usize,
-    },
+    TooManyCalls { provider: String, max: usize },
     /// The local model failed.
     #[error("the local model failed: {0}")]
     Local(String),

@@ -109,22 +109,10 @@ pub struct RequestedModel {
 pub enum SetError {
     /// There is no set of that name.
     #[error("{file} has no set of skills `{name}`{}", list_sets(sets))]
-    Unknown {
-        /// Which file.
-        file: String,
-        /// Which name.
-        name: String,
-        /// The sets that there are.
-        sets: Vec<String>,
-    },
+    Unknown { file: String, name: String, sets: Vec<String> },
     /// There are several, and none is named.
     #[error("{file} has several sets of skills and no `default_skill_set`{}", list_sets(sets))]
-    Ambiguous {
-        /// Which file.
-        file: String,
-        /// The sets that there are.
-        sets: Vec<String>,
-    },
+    Ambiguous { file: String, sets: Vec<String> },
 }
 
 fn list_sets(sets: &[String]) -> String {

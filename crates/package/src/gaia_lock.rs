@@ -124,27 +124,13 @@ pub struct GaiaSignature {
 pub enum GaiaLockError {
     /// Its version is not ours.
     #[error("{file}: `{key}` is {found}, and only 1 is known: update savoir")]
-    Version {
-        /// Which file.
-        file: String,
-        /// Which of the two keys.
-        key: &'static str,
-        /// What it is.
-        found: String,
-    },
+    Version { file: String, key: &'static str, found: String },
     /// It cannot be read, or is not a lock.
     #[error(transparent)]
     File(#[from] FileError),
     /// An entry says what none can say.
     #[error("{file}: `{skill}`: {why}")]
-    Entry {
-        /// Which file.
-        file: String,
-        /// Which skill.
-        skill: String,
-        /// What is wrong.
-        why: String,
-    },
+    Entry { file: String, skill: String, why: String },
 }
 
 impl GaiaLockError {

@@ -83,11 +83,7 @@ pub struct LockedSkill {
 pub enum LockError {
     /// A later version of the program wrote the lock.
     #[error("{file} is of version {found}, which this program does not know yet: update savoir")]
-    Future {
-        file: String,
-        /// The format version of the file.
-        found: i64,
-    },
+    Future { file: String, found: i64 },
     /// The file cannot be read, or is not a lock.
     #[error(transparent)]
     File(#[from] FileError),

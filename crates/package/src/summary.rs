@@ -67,25 +67,13 @@ pub enum SummaryError {
     Source(#[from] SourceError),
     /// SKILL.md has an error.
     #[error("SKILL.md:{line}: {message}")]
-    Invalid {
-        /// The rule that it breaks.
-        rule: &'static str,
-        /// What is wrong.
-        message: String,
-        /// Where.
-        line: usize,
-    },
+    Invalid { rule: &'static str, message: String, line: usize },
     /// It has no name that a folder can have.
     #[error("{0}")]
     Name(String),
     /// A skill that it needs is named wrongly.
     #[error("it needs `{text}`, which names no skill: {why}")]
-    Need {
-        /// As it is written.
-        text: String,
-        /// What is wrong with it.
-        why: String,
-    },
+    Need { text: String, why: String },
 }
 
 impl SummaryError {

@@ -54,20 +54,10 @@ impl ContentError {
 pub enum FileError {
     /// The system refused.
     #[error("{}: {error}", path.display())]
-    Io {
-        /// Where.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
+    Io { path: PathBuf, error: io::Error },
     /// It is larger than such a file can be.
     #[error("{} has more than {limit} bytes", path.display())]
-    TooLarge {
-        /// Where.
-        path: PathBuf,
-        /// How many it may have.
-        limit: u64,
-    },
+    TooLarge { path: PathBuf, limit: u64 },
     /// Something in it is wrong.
     #[error(transparent)]
     Invalid(#[from] ContentError),

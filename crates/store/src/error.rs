@@ -10,53 +10,29 @@ pub enum StoreError {
     Open {
         /// Where it is, without its password.
         url: String,
-        /// Why not.
         message: String,
     },
     /// The database was made by a newer Savoir.
     #[error("the database is of version {found}, this program knows {known}; update savoir")]
-    FromTheFuture {
-        /// The version of the database.
-        found: i64,
-        /// The newest version that this program knows.
-        known: i64,
-    },
+    FromTheFuture { found: i64, known: i64 },
     /// A statement failed.
     #[error("the database failed: {0}")]
     Database(sqlx::Error),
     /// There is no space left for what was to be written. Nothing was changed.
     #[error("the disk is full: {what}; free some space and try again")]
-    Full {
-        /// What could not be written.
-        what: String,
-    },
+    Full { what: String },
     /// The database or the storage cannot be reached, or does not answer in time.
     #[error("{what} does not answer: {message}; try again later")]
-    Unavailable {
-        /// Which one.
-        what: String,
-        /// Why not.
-        message: String,
-    },
+    Unavailable { what: String, message: String },
     /// A file or an object cannot be read or written.
     #[error("{path}: {message}")]
-    File {
-        /// Which one.
-        path: String,
-        /// Why not.
-        message: String,
-    },
+    File { path: String, message: String },
     /// An account keeps as much as it may.
     #[error(transparent)]
     Quota(#[from] crate::QuotaReached),
     /// What is kept cannot be understood.
     #[error("{what} is damaged: {message}")]
-    Damaged {
-        /// Which thing.
-        what: String,
-        /// What is wrong with it.
-        message: String,
-    },
+    Damaged { what: String, message: String },
     /// A setting cannot be used.
     #[error("{0}")]
     Setting(String),

@@ -80,7 +80,6 @@ pub enum WriteError {
     /// A skill of this name exists; case is ignored.
     #[error("the skill `{existing}` is there already")]
     Exists {
-        /// The name of the existing skill.
         existing: String,
         /// Whether the skill has a `SKILL.md`, or is an empty folder.
         has_file: bool,

@@ -38,11 +38,7 @@ pub enum ProgramError {
     History(String),
     /// It cannot be read.
     #[error("{} cannot be read: {reason}", path.display())]
-    Unreadable {
-        path: PathBuf,
-        /// The error of the operating system.
-        reason: String,
-    },
+    Unreadable { path: PathBuf, reason: String },
 }
 
 impl ProgramError {

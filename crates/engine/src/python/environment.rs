@@ -82,20 +82,13 @@ pub enum EnvironmentError {
     },
     /// An installed file cannot be used.
     #[error("cannot use {}: {reason}", path.display())]
-    Unusable {
-        /// The file or folder.
-        path: PathBuf,
-        /// The reason.
-        reason: String,
-    },
+    Unusable { path: PathBuf, reason: String },
     /// The installer failed.
     #[error("{tool} could not {what}{}", output_tail(tail))]
     Installer {
         /// `uv`, `venv` or `pip`.
         tool: &'static str,
-        /// The step that failed.
         what: &'static str,
-        /// The last lines that it printed.
         tail: Vec<String>,
         /// A hint, if the output suggests one.
         hint: Option<&'static str>,

@@ -51,12 +51,7 @@ pub enum RequirementError {
     TooMany(usize),
     /// One that is not accepted.
     #[error("the requirement {text:?} is refused: {why}")]
-    Refused {
-        /// As written, cut.
-        text: String,
-        /// Why.
-        why: &'static str,
-    },
+    Refused { text: String, why: &'static str },
 }
 
 /// Reads the requirements of a skill; the result is sorted and has each of them once.

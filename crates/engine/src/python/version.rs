@@ -160,18 +160,13 @@ pub enum PythonError {
     /// The interpreter cannot be started.
     #[error("cannot start {}", python.display())]
     Start {
-        /// The interpreter.
         python: PathBuf,
-        /// Why.
         #[source]
         source: std::io::Error,
     },
     /// The interpreter does not print its version.
     #[error("{} is no Python that tells its version", python.display())]
-    Silent {
-        /// The interpreter.
-        python: PathBuf,
-    },
+    Silent { python: PathBuf },
 }
 
 /// The version of an interpreter, `3.11.7`. It gets these variables only: an interpreter can be a

@@ -15,25 +15,13 @@ pub enum ArchiveError {
     Unknown,
     /// It breaks the rules of its format.
     #[error("{}{why}; pack it again or load it again", at(entry.as_ref()))]
-    Malformed {
-        /// What it began as.
-        kind: ArchiveKind,
-        /// The entry at which it was found.
-        entry: Option<String>,
-        /// What is wrong.
-        why: &'static str,
-    },
+    Malformed { kind: ArchiveKind, entry: Option<String>, why: &'static str },
     /// Two programs could see different files in it.
     #[error(
         "{}{why}, so that programs could see different files in it; pack it again",
         at(entry.as_ref())
     )]
-    Confusion {
-        /// The entry at which it was found.
-        entry: Option<String>,
-        /// What is wrong.
-        why: &'static str,
-    },
+    Confusion { entry: Option<String>, why: &'static str },
     /// An entry is encrypted.
     #[error("`{}` is encrypted; pack it again without a password", .0.escape_debug())]
     Encrypted(String),

@@ -51,44 +51,23 @@ pub enum InstallFailure {
     SkillSummary { name: String, error: SummaryError },
     /// A skill cannot be converted to the dialect of an agent.
     #[error("`{name}` cannot be written for {agent}: {error}")]
-    Convert {
-        name: String,
-        /// The title of the agent.
-        agent: &'static str,
-        error: ConvertError,
-    },
+    Convert { name: String, agent: &'static str, error: ConvertError },
     /// An agent has no skill folder in this scope.
     #[error("{agent} has no folder for the skills of a {scope}")]
-    NoFolder {
-        /// The title of the agent.
-        agent: &'static str,
-        scope: Scope,
-    },
+    NoFolder { agent: &'static str, scope: Scope },
     /// A folder of a project leads out of it through a link.
     #[error("{} is a link to {}, which is outside of the project", path.display(), to.display())]
-    Outside {
-        /// The folder or the file.
-        path: PathBuf,
-        /// The target of the link.
-        to: PathBuf,
-    },
+    Outside { path: PathBuf, to: PathBuf },
     /// `savoir.toml` requires a skill under a name that differs from its own.
     #[error("`{key}` in savoir.toml is a skill that calls itself `{name}`")]
     Renamed {
         /// The name in `savoir.toml`.
         key: String,
-        /// The skill's own name.
         name: String,
     },
     /// The folder of an adopted skill no longer exists, and the skill cannot be fetched again.
     #[error("`{name}` was adopted{} in {path}, which no longer exists", from_origin(.from.as_deref()))]
-    Adopted {
-        name: String,
-        /// The folder of the skill.
-        path: String,
-        /// The source from which another tool installed it.
-        from: Option<String>,
-    },
+    Adopted { name: String, path: String, from: Option<String> },
     /// No agent is known to install a skill for.
     #[error("no agent is named for `{0}`, and none was found")]
     NoAgents(String),
@@ -112,21 +91,10 @@ pub enum InstallFailure {
     Fetch { name: String, error: IndexError },
     /// The fetched files differ from the lock.
     #[error("`{name}` is not what the lock says: its files are {found} instead of {locked}")]
-    Integrity {
-        name: String,
-        /// The integrity in the lock.
-        locked: String,
-        /// The integrity of the fetched files.
-        found: String,
-    },
+    Integrity { name: String, locked: String, found: String },
     /// The lock has a skill under a name that is not its own.
     #[error("savoir.lock says that `{locked}` is a skill whose own name is `{written}`")]
-    OtherName {
-        /// The name in the lock.
-        locked: String,
-        /// The name in the skill's files.
-        written: String,
-    },
+    OtherName { locked: String, written: String },
     /// New versions request capabilities that the user has not accepted.
     #[error("{}", capability_lines(.0))]
     MoreCapabilities(Vec<AddedCapability>),
@@ -147,12 +115,7 @@ pub enum InstallFailure {
     Io { path: PathBuf, error: io::Error },
     /// A change failed, and so did restoring the old content.
     #[error("{error}; the change could not be undone: {back}")]
-    HalfDone {
-        /// The error of the change.
-        error: Box<Self>,
-        /// The error while restoring.
-        back: Box<Self>,
-    },
+    HalfDone { error: Box<Self>, back: Box<Self> },
 }
 
 impl InstallFailure {

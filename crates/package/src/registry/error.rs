@@ -48,11 +48,7 @@ pub enum RegistryError {
     Name(#[from] NameError),
     /// The address of a registry is not valid.
     #[error("`{}` is not the address of a registry: {why}; write it as https://host/registry", text.escape_debug())]
-    Address {
-        /// The text of the address.
-        text: String,
-        why: &'static str,
-    },
+    Address { text: String, why: &'static str },
     /// A token has invalid characters.
     #[error("this is not a token: it has letters, digits and signs, and nothing else")]
     Token,
@@ -69,12 +65,7 @@ pub enum RegistryError {
     NobodyAsked(Name),
     /// No registry of that name is configured.
     #[error("there is no registry `{}`; {}", name.escape_debug(), known_names(known))]
-    NoSuchRegistry {
-        /// The requested name.
-        name: String,
-        /// The configured names.
-        known: Vec<String>,
-    },
+    NoSuchRegistry { name: String, known: Vec<String> },
     /// Two registries own the same namespace, so that its skills are ambiguous.
     #[error(
         "the namespace `{namespace}` belongs to `{first}` and to `{second}`; it can belong to one \
@@ -83,29 +74,14 @@ pub enum RegistryError {
     TwoOwners { namespace: String, first: String, second: String },
     /// A skill is requested from a registry to which its namespace does not belong.
     #[error("`{name}` belongs to `{owner}` and is not taken from `{other}`; remove one of the two")]
-    NotItsOwn {
-        name: Name,
-        /// The registry that owns the namespace.
-        owner: String,
-        /// The requested registry.
-        other: String,
-    },
+    NotItsOwn { name: Name, owner: String, other: String },
     /// A dependency exists in the registry of the dependent skill, but would come from another one.
     #[error(
         "`{needing}` of {home} needs `{name}`, which is there and at {other}, and nobody said whose is \
          meant; add `{own}` to the `namespaces` of one of them in `[registries]`",
         own = name.owner()
     )]
-    TwoHomes {
-        /// The dependency.
-        name: Name,
-        /// The dependent skill.
-        needing: Name,
-        /// The registry of the dependent skill.
-        home: String,
-        /// The registry that the dependency would come from.
-        other: String,
-    },
+    TwoHomes { name: Name, needing: Name, home: String, other: String },
     /// Skills of a namespace came from several registries.
     #[error(
         "skills of `{0}` came from several registries, so that nobody knows which one is asked; write \
@@ -117,20 +93,12 @@ pub enum RegistryError {
         "`{address}` is not a registry: there is no {address}/index/v1/config.json; the address of a \
          Savoir registry ends with /registry"
     )]
-    NotARegistry {
-        address: String,
-        /// The address below it that has a registry.
-        instead: Option<String>,
-    },
+    NotARegistry { address: String, instead: Option<String> },
     /// The index format is newer than this version knows.
     #[error(
         "`{address}` has an index of version {version}; a newer version of this program reads it"
     )]
-    Format {
-        address: String,
-        /// The version of the index format.
-        version: u32,
-    },
+    Format { address: String, version: u32 },
     /// The registry is a mirror of files without an API.
     #[error(
         "`{0}` is a copy that has files only, and can neither search nor publish; ask the registry \
@@ -142,12 +110,7 @@ pub enum RegistryError {
     Unknown { name: Name, registry: String },
     /// No version of a skill is in the range.
     #[error("`{registry}` has no version of `{name}` that is {range}; choose another range")]
-    NoFit {
-        name: Name,
-        /// The requested range.
-        range: String,
-        registry: String,
-    },
+    NoFit { name: Name, range: String, registry: String },
     /// The registry does not have a namespace.
     #[error("`{registry}` has no namespace `{namespace}`; check the name")]
     NoNamespace { namespace: String, registry: String },
@@ -163,13 +126,7 @@ pub enum RegistryError {
     },
     /// A registry that only a lock names did not answer about some skills.
     #[error("{registry} was asked about {}: {error}", quoted_names(names))]
-    NoAnswer {
-        registry: String,
-        /// The names that it was asked about.
-        names: Vec<Name>,
-        /// The reason why the request failed.
-        error: Box<Self>,
-    },
+    NoAnswer { registry: String, names: Vec<Name>, error: Box<Self> },
     /// A registry whose answer is not needed did not answer in time.
     #[error("it did not answer within {0} s")]
     Late(u64),
@@ -181,11 +138,7 @@ pub enum RegistryError {
         "the storage of the registry (`{place}`) lacks the archive of {of}, which its index names; \
          tell who runs the registry, or choose another version"
     )]
-    Lost {
-        of: Box<Release>,
-        /// The host of the storage.
-        place: String,
-    },
+    Lost { of: Box<Release>, place: String },
     /// An answer is malformed.
     #[error("`{address}` cannot be read: {why}; tell who runs the registry")]
     Malformed { address: String, why: String },
@@ -196,15 +149,11 @@ pub enum RegistryError {
     #[error("{}", refusal_message(.address, *.status, .message.as_deref()))]
     Refused {
         address: String,
-        /// The HTTP status.
         status: u16,
-        /// The error code of the registry.
         code: Option<String>,
         /// The reason code of the registry, if one error code has several reasons.
         reason: Option<Box<str>>,
-        /// The message of the registry for users.
         message: Option<String>,
-        /// The findings in a rejected skill, as the registry sent them.
         findings: Box<[Value]>,
     },
     /// A downloaded file differs from the index.
@@ -212,15 +161,7 @@ pub enum RegistryError {
         "{of} is not what the index says: {what} is {found} instead of {expected}; nothing was \
          installed: try again, and if it stays so tell who runs the registry"
     )]
-    Bytes {
-        of: Box<Release>,
-        /// The compared property.
-        what: &'static str,
-        /// The value in the index.
-        expected: String,
-        /// The actual value.
-        found: String,
-    },
+    Bytes { of: Box<Release>, what: &'static str, expected: String, found: String },
     /// An archive was rejected.
     #[error("{of} cannot be unpacked: {error}")]
     Archive { of: Box<Release>, error: ArchiveError },
@@ -235,38 +176,20 @@ pub enum RegistryError {
         "{of} is not taken: the index says {expected}, its files say {found}; tell who runs the \
          registry"
     )]
-    Content {
-        of: Box<Release>,
-        /// The value in the index.
-        expected: String,
-        /// The value in the files.
-        found: String,
-    },
+    Content { of: Box<Release>, expected: String, found: String },
     /// A published version changed after it was locked.
     #[error(
         "{of} was changed after it was locked: its files are {found} instead of {locked}; published \
          versions never change: ask who runs the registry, or update to another version"
     )]
-    Changed {
-        of: Box<Release>,
-        /// The integrity in the lock.
-        locked: String,
-        /// The integrity in the registry.
-        found: String,
-    },
+    Changed { of: Box<Release>, locked: String, found: String },
     /// A published version changed after it was mirrored.
     #[error(
         "{of} was changed after it was copied: its archive has the digest {found} instead of \
          {copied}; published versions never change: ask who runs the registry; the copy keeps what \
          it has"
     )]
-    ChangedCopy {
-        of: Box<Release>,
-        /// The SHA-256 of the archive in the mirror.
-        copied: String,
-        /// The digest in the registry.
-        found: String,
-    },
+    ChangedCopy { of: Box<Release>, copied: String, found: String },
     /// A mirrored version is no longer in the registry, which does not state why.
     #[error(
         "{of} is not there any more, and the registry does not say why: ask who runs it; the copy \

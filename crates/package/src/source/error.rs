@@ -15,24 +15,13 @@ use crate::{TreeError, archive::ArchiveError, limits::MAX_WALKED};
 pub enum SourceError {
     /// The typed text is not a source.
     #[error("`{}` is not a source: {why}", text.escape_debug())]
-    Text {
-        /// The typed text.
-        text: String,
-        why: String,
-    },
+    Text { text: String, why: String },
     /// A pasted command of another installer has an unknown option or argument.
     #[error("`{}` is not understood: {why}", line.escape_debug())]
     Pasted { line: String, why: String, hint: &'static str },
     /// The typed text is ambiguous.
     #[error("`{text}` can mean two things; write `{first}` or `{second}`")]
-    Ambiguous {
-        /// The typed text.
-        text: String,
-        /// One unambiguous spelling.
-        first: String,
-        /// The other one.
-        second: String,
-    },
+    Ambiguous { text: String, first: String, second: String },
     /// The file or folder does not exist.
     #[error("there is no `{}`; check the path", .0.display())]
     NoPath(PathBuf),
@@ -53,10 +42,7 @@ pub enum SourceError {
         "`{place}` is a page for a browser, neither an archive nor Markdown; \
          give the address of the file itself"
     )]
-    Page {
-        /// The address of the page.
-        place: String,
-    },
+    Page { place: String },
     /// A file or a repository is too large.
     #[error("`{place}` has more than {limit} bytes, which is too much for skills")]
     TooLarge {
@@ -75,37 +61,22 @@ pub enum SourceError {
         "`{place}` is not what was expected: its digest is {found} instead of {expected}; \
          if you trust the change, take the new digest, otherwise ask who offers it"
     )]
-    Digest {
-        /// The address of the file.
-        place: String,
-        expected: Digest,
-        found: Digest,
-    },
+    Digest { place: String, expected: Digest, found: Digest },
     /// A host cannot be reached.
     #[error("`{host}` cannot be reached: {why}; check the name, the network and the proxy")]
-    Unreachable {
-        host: String,
-        /// The error of the network.
-        why: String,
-    },
+    Unreachable { host: String, why: String },
     /// A request timed out.
     #[error("`{place}` did not answer within {} seconds; try again later", .waited.as_secs())]
-    TimedOut {
-        /// The address of the request.
-        place: String,
-        waited: Duration,
-    },
+    TimedOut { place: String, waited: Duration },
     /// A download is too slow.
     #[error(
         "`{place}` sends too slowly: {bytes} bytes came in {} seconds, and less than {least} in a \
          second are not waited for; try again later, or over another line", .waited.as_secs()
     )]
     TooSlow {
-        /// The address of the request.
         place: String,
         /// The number of bytes in the last interval.
         bytes: u64,
-        /// The length of the interval.
         waited: Duration,
         /// The minimum number of bytes per second.
         least: u64,
@@ -115,11 +86,7 @@ pub enum SourceError {
     Address { address: String, why: &'static str },
     /// A server returned an error status.
     #[error("`{address}` answers {status}{}", way_out(*status))]
-    Status {
-        address: String,
-        /// The HTTP status.
-        status: u16,
-    },
+    Status { address: String, status: u16 },
     /// A site has no list of skills.
     #[error(
         "`{0}` lists no skills in /.well-known/agent-skills/index.json; for a repository write \
@@ -134,11 +101,7 @@ pub enum SourceError {
         "the list of skills `{address}` has the schema `{}`, which is not known; \
          a newer version of this program may read it", schema.escape_debug()
     )]
-    Schema {
-        address: String,
-        /// The name of the schema.
-        schema: String,
-    },
+    Schema { address: String, schema: String },
     /// A list of skills no longer has this skill.
     #[error("`{address}` no longer has a skill `{name}`; list its skills and choose another")]
     NotListed { address: String, name: String },
@@ -156,13 +119,7 @@ pub enum SourceError {
     HostKey(GitUrl),
     /// A repository has no such tag, branch or commit.
     #[error("`{url}` has no tag, branch or commit `{}`{}", reference.escape_debug(), similar_ones(similar))]
-    NoReference {
-        url: GitUrl,
-        /// The requested reference.
-        reference: String,
-        /// Similar references.
-        similar: Vec<String>,
-    },
+    NoReference { url: GitUrl, reference: String, similar: Vec<String> },
     /// The repository has no commits.
     #[error("`{0}` has no commits yet")]
     Empty(GitUrl),
@@ -174,13 +131,7 @@ pub enum SourceError {
     NoCommit { url: GitUrl, commit: Commit },
     /// A commit has no such path.
     #[error("`{url}` has no `{}`{}", path.escape_debug(), similar_ones(similar))]
-    NoPathInside {
-        url: GitUrl,
-        /// The requested path.
-        path: String,
-        /// Similar paths of skills.
-        similar: Vec<String>,
-    },
+    NoPathInside { url: GitUrl, path: String, similar: Vec<String> },
     /// A tag was moved after the skill was locked.
     #[error(
         "the tag `{tag}` of `{url}` was moved from {locked} to {now}; look at what changed and \
@@ -189,7 +140,6 @@ pub enum SourceError {
     TagMoved {
         url: GitUrl,
         tag: String,
-        /// The commit in the lock.
         locked: Commit,
         /// The current commit of the tag, if the tag still exists.
         now: TagLocation,
@@ -202,11 +152,7 @@ pub enum SourceError {
     Lfs(String),
     /// Another error of git.
     #[error("git failed for `{url}`: {message}")]
-    Git {
-        url: GitUrl,
-        /// The shortened output of git.
-        message: String,
-    },
+    Git { url: GitUrl, message: String },
     /// The operating system returned an error.
     #[error("{}: {error}", path.display())]
     Io { path: PathBuf, error: io::Error },

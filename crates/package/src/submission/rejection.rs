@@ -20,20 +20,10 @@ pub enum Rejection {
     SkillDiffers,
     /// SKILL.md is no text.
     #[error("{file}: {error}; {}", error.help())]
-    Text {
-        /// The file.
-        file: String,
-        /// What is wrong with it.
-        error: SourceError,
-    },
+    Text { file: String, error: SourceError },
     /// A rule finds an error.
     #[error("{}", summary(rule, findings))]
-    Check {
-        /// The rule of the error that tells most.
-        rule: &'static str,
-        /// All errors, in the order of the file.
-        findings: Vec<SubmissionFinding>,
-    },
+    Check { rule: &'static str, findings: Vec<SubmissionFinding> },
     /// Nobody who installs it could use it.
     #[error("SKILL.md: {0}; fix it with `savoir check --fix`")]
     SkillSummary(#[from] SummaryError),
@@ -64,12 +54,7 @@ pub enum Rejection {
     #[error(
         "the skill calls itself `{}`, which is not in the namespace `{}`; use one of them", written.escape_debug(), asked.escape_debug()
     )]
-    Namespace {
-        /// The one that was asked for.
-        asked: String,
-        /// The name in SKILL.md.
-        written: String,
-    },
+    Namespace { asked: String, written: String },
     /// It has no version.
     #[error(
         "SKILL.md has no version; publish it with `--version 1.0.0`, or add `version: 1.0.0`, or `metadata: {{version: \"1.0.0\"}}` in dialects without that field"
@@ -79,12 +64,7 @@ pub enum Rejection {
     #[error(
         "`version` is {asked}, and SKILL.md says {written}; write the version into SKILL.md, or leave `--version` out"
     )]
-    VersionDiffers {
-        /// The one that was asked for.
-        asked: Version,
-        /// The one in SKILL.md.
-        written: Version,
-    },
+    VersionDiffers { asked: Version, written: Version },
     /// A version was asked for, and the registry counts it.
     #[error("the registry counts the versions of prose; leave `version` out")]
     CountedVersion,
@@ -92,10 +72,7 @@ pub enum Rejection {
     #[error(
         "SKILL.md:{line}: the description is empty; say what the skill does and when to use it, such as `description: Reads tables from PDF files. Use when a PDF has tables.`"
     )]
-    NoDescription {
-        /// Where.
-        line: usize,
-    },
+    NoDescription { line: usize },
     /// Its version is none.
     #[error("{0}; write three numbers in quotes or as they are, such as 1.0.0")]
     Version(VersionError),
@@ -104,18 +81,10 @@ pub enum Rejection {
     VersionZero,
     /// An index cannot hold it.
     #[error("{what} of the skill cannot be published: at most {most}; make it shorter")]
-    TooMuch {
-        /// What.
-        what: &'static str,
-        /// The limit.
-        most: String,
-    },
+    TooMuch { what: &'static str, most: String },
     /// A text that is shown has control characters.
     #[error("{what} of the skill has control characters, which act on terminals; delete them")]
-    Control {
-        /// Which.
-        what: &'static str,
-    },
+    Control { what: &'static str },
     /// A signature is wrong.
     #[error("{0}")]
     Signature(#[from] SignatureError),

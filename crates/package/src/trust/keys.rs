@@ -35,17 +35,9 @@ pub enum KeyError {
         "there is a key `{name}` already, in {}: what it signed needs it, so choose another name",
         path.display()
     )]
-    Exists {
-        name: String,
-        /// The existing file.
-        path: PathBuf,
-    },
+    Exists { name: String, path: PathBuf },
     #[error("there is no key `{name}`, expected {}", path.display())]
-    NotFound {
-        name: String,
-        /// The expected path.
-        path: PathBuf,
-    },
+    NotFound { name: String, path: PathBuf },
     /// Other users can read the secret key file.
     #[error(
         "{} can be read by others, so it may no longer be secret; run `chmod 600 {}`",

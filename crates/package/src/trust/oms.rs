@@ -65,24 +65,12 @@ pub enum OmsError {
     #[error(
         "`{field}` is {found}, expected `{expected}`; sign the skill with `model_signing` 1 or `savoir sign`"
     )]
-    Unsupported {
-        /// Which member.
-        field: &'static str,
-        /// What it says.
-        found: String,
-        /// What is known.
-        expected: &'static str,
-    },
+    Unsupported { field: &'static str, found: String, expected: &'static str },
     /// It belongs to another skill or version.
     #[error(
         "it signs {found}, but the skill is {expected}; a signature does not pass from one to another"
     )]
-    Subject {
-        /// What it says.
-        found: String,
-        /// The skill.
-        expected: String,
-    },
+    Subject { found: String, expected: String },
     /// The digest of all digests is another.
     #[error("its list of files is not the one that its subject names; sign the skill again")]
     Inconsistent,

@@ -28,12 +28,7 @@ pub enum OpenPgpError {
     NoProgram,
     /// The program that checks it could not be used.
     #[error("{}: {error}", path.display())]
-    Io {
-        /// Where.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
+    Io { path: PathBuf, error: io::Error },
 }
 
 impl OpenPgpError {

@@ -73,20 +73,10 @@ pub enum SshError {
     Key(#[from] KeyError),
     /// OpenSSH is not there, and the key needs it.
     #[error("{}: this key needs `ssh-keygen`, which could not be started: {error}; install OpenSSH", path.display())]
-    Program {
-        /// Which key.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
+    Program { path: PathBuf, error: io::Error },
     /// OpenSSH refused.
     #[error("{}: `ssh-keygen` refused: {message}", path.display())]
-    Refused {
-        /// Which key.
-        path: PathBuf,
-        /// What it said.
-        message: String,
-    },
+    Refused { path: PathBuf, message: String },
 }
 
 /// Signs bytes with the key in a file: a private key, or the public half of one that an agent or a

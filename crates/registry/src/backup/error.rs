@@ -15,11 +15,7 @@ pub enum BackupError {
     TooNew { path: String, version: u32 },
     /// The database refers to a file that is not in the storage.
     #[error("the storage has no file for {what}: {digest} is missing")]
-    Missing {
-        /// The version that refers to the file.
-        what: String,
-        digest: String,
-    },
+    Missing { what: String, digest: String },
     #[error("the registry is not empty; a backup is restored only into an empty one")]
     NotEmpty,
     #[error(transparent)]

@@ -11,120 +11,64 @@ use crate::StoreError;
 pub enum RegistryError {
     /// A name that cannot be used.
     #[error("`{}` cannot be used: {message}", name.escape_debug())]
-    Name {
-        /// As it was given.
-        name: String,
-        /// Why not.
-        message: String,
-    },
+    Name { name: String, message: String },
     /// Something else that cannot be used.
     #[error("{what} cannot be used: {message}")]
-    Invalid {
-        /// Which thing.
-        what: &'static str,
-        /// Why not, and what would do.
-        message: String,
-    },
+    Invalid { what: &'static str, message: String },
     /// Nobody acts who has an account.
     #[error("this needs an account; log in, or use a token")]
     NobodyActs,
     /// The token may not do this, or not there.
     #[error("this token lacks the scope {}", wanted(*right, place.as_ref()))]
-    MissingScope {
-        /// What it would need.
-        right: Right,
-        /// Where.
-        place: Option<OwnerScope>,
-    },
+    MissingScope { right: Right, place: Option<OwnerScope> },
     /// It belongs to others.
     #[error("`{owner_scope}` belongs to others; ask one of its owners to add you")]
-    NotMember {
-        /// What belongs to others.
-        owner_scope: OwnerScope,
-    },
+    NotMember { owner_scope: OwnerScope },
     /// One who publishes there wants to do what owners do.
     #[error("only an owner of `{owner_scope}` may do this")]
-    NotOwner {
-        /// What they own.
-        owner_scope: OwnerScope,
-    },
+    NotOwner { owner_scope: OwnerScope },
     /// Only an administrator of the registry may do this.
     #[error("only an administrator of the registry may do this")]
     NotAdmin,
     /// Names that begin so are not for everybody.
     #[error("names that begin with `{prefix}` are reserved; ask an administrator of the registry")]
-    Reserved {
-        /// How they begin.
-        prefix: &'static str,
-    },
+    Reserved { prefix: &'static str },
     /// The version was published before; its bytes never change.
     #[error(
         "{package} {version} was published before, and never changes; publish a higher version"
     )]
     VersionExists {
-        /// Of which package.
         package: PackageName,
-        /// As it was published, which may differ in build metadata.
         version: Version,
         /// The SHA-256 of its artefact: whoever tries again learns that the first try did it.
         sha256: String,
     },
     /// There is no such thing.
     #[error("there is no {what}")]
-    NotFound {
-        /// Which one.
-        what: String,
-    },
+    NotFound { what: String },
     /// The version was there, and was taken away.
     #[error("{package} {version} was withdrawn: {why}")]
-    Withdrawn {
-        /// Of which package.
-        package: PackageName,
-        /// Which one.
-        version: Version,
-        /// As the one who did it put it.
-        why: String,
-    },
+    Withdrawn { package: PackageName, version: Version, why: String },
     /// An administrator took the same bytes down.
     #[error(
         "this is what {package} {version} was, which an administrator took down{}; publish something \
          else, or appeal with the digest of the archive",
         because(why)
     )]
-    TakenDown {
-        /// Of which package.
-        package: PackageName,
-        /// Which version it was.
-        version: Version,
-        /// As the one who did it put it.
-        why: String,
-    },
+    TakenDown { package: PackageName, version: Version, why: String },
     /// A key that others have registered.
     #[error(
         "the key {key_id} is registered for {}, and what it signs counts there; register a key of \
          your own, or ask an administrator of the registry",
         place(owner_scope)
     )]
-    KeyTaken {
-        /// What it signs for.
-        owner_scope: OwnerScope,
-        /// Which one.
-        key_id: String,
-    },
+    KeyTaken { owner_scope: OwnerScope, key_id: String },
     /// There is such a thing already.
     #[error("there is {what} already")]
-    Exists {
-        /// Which one.
-        what: String,
-    },
+    Exists { what: String },
     /// The key was revoked, for good.
     #[error("the key {key_id} of `{owner_scope}` was revoked; use another one")]
-    KeyRevoked {
-        /// What it signed for.
-        owner_scope: OwnerScope,
-        /// Which one.
-        key_id: String,
-    },
+    KeyRevoked { owner_scope: OwnerScope, key_id: String },
     /// Nobody would be left who may change it.
     #[error("`{owner_scope}` would have no owner; make somebody else one first")]
     LastOwner {
@@ -136,32 +80,19 @@ pub enum RegistryError {
     TooSlow,
     /// Somebody did it too often.
     #[error("{most} {what} in a day are enough; try again tomorrow")]
-    TooOften {
-        /// What was done.
-        what: &'static str,
-        /// How often it may be.
-        most: u64,
-    },
+    TooOften { what: &'static str, most: u64 },
     /// Somebody takes too many names.
     #[error(
         "{most} namespaces for one account are enough, since each keeps the names that begin with it \
          from everybody else; publish into one of yours, or ask an administrator of the registry"
     )]
-    TooManyNames {
-        /// How many there may be.
-        most: u64,
-    },
+    TooManyNames { most: u64 },
     /// A new namespace looks like another one.
     #[error(
         "`{name}` looks like the namespace `{other}`, which is not yours; choose another name, or ask an \
          administrator of the registry, who can create it and hand it over to you"
     )]
-    LooksAlike {
-        /// The new one.
-        name: String,
-        /// The one that is there.
-        other: String,
-    },
+    LooksAlike { name: String, other: String },
     /// Somebody else sweeps or imports.
     #[error("another process sweeps or imports now; try again when it is done")]
     Busy,
@@ -170,16 +101,10 @@ pub enum RegistryError {
         "there are accounts here already of addresses that own something in the backup: {}",
         emails.join(", ")
     )]
-    AccountsExist {
-        /// Their addresses.
-        emails: Vec<String>,
-    },
+    AccountsExist { emails: Vec<String> },
     /// Others keep their blobs in the same storage.
     #[error("other databases keep their blobs in this storage, too: {}", others.join(", "))]
-    SharedStorage {
-        /// Their names.
-        others: Vec<String>,
-    },
+    SharedStorage { others: Vec<String> },
     /// The database or the storage failed. Nothing was done.
     #[error(transparent)]
     Store(#[from] StoreError),

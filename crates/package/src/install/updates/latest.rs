@@ -25,9 +25,7 @@ pub enum LatestError {
     /// A repository has it in another folder now.
     #[error("`{name}` moved in `{url}`, from `{from}` to `{to}`")]
     Moved {
-        /// Which skill.
         name: String,
-        /// The repository.
         url: GitUrl,
         /// Where it was; the root is `.`.
         from: String,
@@ -36,20 +34,13 @@ pub enum LatestError {
     },
     /// A source does not have it any more.
     #[error("`{place}` no longer has a skill `{name}`")]
-    Gone {
-        /// Which skill.
-        name: String,
-        /// The source.
-        place: String,
-    },
+    Gone { name: String, place: String },
     /// What lies where it was calls itself otherwise.
     #[error("the skill `{name}` of `{place}` calls itself `{calls}` now")]
     Renamed {
         /// Its name in `savoir.toml`.
         name: String,
-        /// The source.
         place: String,
-        /// What it calls itself.
         calls: String,
     },
 }

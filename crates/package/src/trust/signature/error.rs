@@ -12,154 +12,62 @@ use super::super::{oms::OmsError, openpgp::OpenPgpError, ssh::SshError};
 pub enum SignatureError {
     /// It is no JSON.
     #[error("{place} is not a JSON object: {why}; get the skill again, or sign it again")]
-    Json {
-        /// Which file.
-        place: String,
-        /// What is wrong with it.
-        why: String,
-    },
+    Json { place: String, why: String },
     /// Signed in a way that is not known.
     #[error(
         "{place}: `algorithm` is {found}, expected `ed25519` or `detached`; sign the skill again"
     )]
-    Algorithm {
-        /// Which file.
-        place: String,
-        /// What it says.
-        found: String,
-    },
+    Algorithm { place: String, found: String },
     /// Written in a way that is not known.
     #[error("{place}: `signature_version` is {found}, expected 1; a newer Savoir may know it")]
-    Format {
-        /// Which file.
-        place: String,
-        /// What it says.
-        found: String,
-    },
+    Format { place: String, found: String },
     /// It belongs to another skill.
     #[error(
         "{place}: `name` is {found}, but the skill is `{expected}`; a signature does not pass from one skill to another"
     )]
-    Name {
-        /// Which file.
-        place: String,
-        /// What it says.
-        found: String,
-        /// The skill.
-        expected: String,
-    },
+    Name { place: String, found: String, expected: String },
     /// It belongs to another version.
     #[error(
         "{place}: `version` is {found}, but the skill is {expected}; a signature does not pass from one version to another"
     )]
-    Version {
-        /// Which file.
-        place: String,
-        /// What it says.
-        found: String,
-        /// The version.
-        expected: String,
-    },
+    Version { place: String, found: String, expected: String },
     /// It does not say what was signed.
     #[error("{place}: `files` {why}; sign the skill again")]
-    Files {
-        /// Which file.
-        place: String,
-        /// What is wrong with it.
-        why: String,
-    },
+    Files { place: String, why: String },
     /// A member is not what it should be.
     #[error("{place}: `{field}` {why}; get the skill again, or sign it again")]
-    Field {
-        /// Which file.
-        place: String,
-        /// Which member.
-        field: &'static str,
-        /// What is wrong with it.
-        why: String,
-    },
+    Field { place: String, field: &'static str, why: String },
     /// The key is not the one that it claims.
     #[error("{place}: its key is said to be {claimed}, but it is {actual}; sign the skill again")]
-    KeyId {
-        /// Which file.
-        place: String,
-        /// What it says.
-        claimed: String,
-        /// What the key says.
-        actual: String,
-    },
+    KeyId { place: String, claimed: String, actual: String },
     /// The signature does not belong to what it is said to sign.
     #[error(
         "{place}: the `signature` of the key {key_id} does not hold; get the skill again from its publisher"
     )]
-    Wrong {
-        /// Which file.
-        place: String,
-        /// Whose signature it is said to be.
-        key_id: String,
-    },
+    Wrong { place: String, key_id: String },
     /// A file was signed and is not there.
     #[error("`{}` was signed in {place} and is not there; get the skill again", path.escape_debug())]
-    Missing {
-        /// Which signature.
-        place: String,
-        /// Which file.
-        path: String,
-    },
+    Missing { place: String, path: String },
     /// A file is there and was not signed.
     #[error("`{}` was not signed in {place}; remove it, or sign the skill again", path.escape_debug())]
-    Additional {
-        /// Which signature.
-        place: String,
-        /// Which file.
-        path: String,
-    },
+    Additional { place: String, path: String },
     /// A file is not what was signed.
     #[error("`{}` is not what was signed in {place}; get the skill again, or sign it again", path.escape_debug())]
-    Changed {
-        /// Which signature.
-        place: String,
-        /// Which file.
-        path: String,
-    },
+    Changed { place: String, path: String },
     /// The key is believed no more.
     #[error(
         "{place}: the key {key_id} was revoked on {revoked_at}: {reason}; ask the publisher for a new signature"
     )]
-    Revoked {
-        /// Which signature.
-        place: String,
-        /// Which key.
-        key_id: String,
-        /// When.
-        revoked_at: String,
-        /// Why.
-        reason: String,
-    },
+    Revoked { place: String, key_id: String, revoked_at: String, reason: String },
     /// A signature of OpenSSH is wrong.
     #[error("{place}: {error}")]
-    Ssh {
-        /// Which one.
-        place: String,
-        /// What is wrong with it.
-        error: SshError,
-    },
+    Ssh { place: String, error: SshError },
     /// A bundle of model signing is wrong.
     #[error("{place}: {error}")]
-    Oms {
-        /// Which one.
-        place: String,
-        /// What is wrong with it.
-        error: OmsError,
-    },
+    Oms { place: String, error: OmsError },
     /// A signature of OpenPGP is wrong, or cannot be checked.
     #[error("{place}: {error}")]
-    OpenPgp {
-        /// Which one.
-        place: String,
-        /// What is wrong with it.
-        error: OpenPgpError,
-    },
+    OpenPgp { place: String, error: OpenPgpError },
 }
 
 impl SignatureError {
