@@ -1,17 +1,18 @@
 //! Turns texts into embedding vectors.
 
 mod http;
+#[cfg(feature = "local-embeddings")]
 mod local;
 
 use std::fmt;
 
 use futures::future::BoxFuture;
 
+pub(crate) use self::http::{EmbeddingApi, HttpEmbedder};
+#[cfg(feature = "local-embeddings")]
+pub(crate) use self::local::LocalEmbedder;
+#[cfg(feature = "local-embeddings")]
 pub use self::local::WordPiece;
-pub(crate) use self::{
-    http::{EmbeddingApi, HttpEmbedder},
-    local::LocalEmbedder,
-};
 use crate::ModelError;
 
 /// Turns texts into vectors that all have the same dimension.

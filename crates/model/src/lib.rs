@@ -25,7 +25,9 @@ mod settings;
 pub use chat::{
     ChatRequest, Chunk, Finish, LanguageModel, Message, ToolCall, ToolDefinition, Usage,
 };
-pub use embed::{Embedder, WordPiece};
+pub use embed::Embedder;
+#[cfg(feature = "local-embeddings")]
+pub use embed::WordPiece;
 pub use error::ModelError;
 pub use models::{ChosenModel, Models, ProviderModels};
 pub use secret::Secret;

@@ -9,6 +9,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use clap_complete::engine::ArgValueCandidates;
 use futures::future::BoxFuture;
 use savoir_agent::{
     disclosure::{Candidate, UnusableSkill},
@@ -23,7 +24,7 @@ use savoir_server::{ReadFolder, mcp::SkillFiles};
 use self::snapshot::SkillsSnapshot;
 use crate::{
     agent_settings::DisabledSkills,
-    discover,
+    completion, discover,
     error::CommandError,
     installed::{Installed, named_project},
     load,
@@ -41,7 +42,7 @@ pub(crate) struct AgentSkillArgs {
     #[arg(value_name = "PATHS")]
     pub(crate) paths: Vec<PathBuf>,
     /// Only skills that one of these agents sees, for example claude-code,codex
-    #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = agent, conflicts_with = "paths")]
+    #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = agent, add = ArgValueCandidates::new(completion::agents), conflicts_with = "paths")]
     pub(crate) agent: Vec<&'static Agent>,
     /// The project [default: the nearest folder above with savoir.toml, a lock or .git]
     #[arg(long, value_name = "DIR", conflicts_with = "paths")]

@@ -51,7 +51,7 @@ mod reference;
 mod registry;
 mod remove;
 mod render;
-mod rules;
+pub(crate) mod rules;
 mod run;
 mod runs;
 mod scan;

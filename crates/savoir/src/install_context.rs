@@ -18,6 +18,7 @@ use std::{
     sync::{Arc, Once},
 };
 
+use clap_complete::engine::ArgValueCandidates;
 use savoir_engine::Home;
 use savoir_lint::words::nearest;
 use savoir_package::{
@@ -43,7 +44,9 @@ pub(crate) use self::{
     report::Report,
     skipped::{Skipped, one_per_name, without_culprits, without_unmet_needs},
 };
-use crate::{config, error::CommandError, installed, offline, output, runtime, trust::Keyring};
+use crate::{
+    completion, config, error::CommandError, installed, offline, output, runtime, trust::Keyring,
+};
 
 /// The folder of the store and the journal, in the data folder.
 pub(crate) const STORE_FOLDER: &str = "shelf";
@@ -99,7 +102,7 @@ impl OutputArgs {
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct ForAgents {
     /// Agents that get the skills [default: those of savoir.toml, else those found here]
-    #[arg(long, short, value_name = "AGENT", value_delimiter = ',', value_parser = agent)]
+    #[arg(long, short, value_name = "AGENT", value_delimiter = ',', value_parser = agent, add = ArgValueCandidates::new(completion::agents))]
     pub(crate) agent: Vec<&'static Agent>,
 }
 

@@ -12,6 +12,7 @@ mod agent_settings;
 mod agent_skills;
 mod ask;
 mod commands;
+mod completion;
 mod config;
 #[cfg(feature = "server")]
 mod conformance;
@@ -60,6 +61,7 @@ use clap::FromArgMatches as _;
 use crate::{commands::Cli, error::CommandError};
 
 fn main() -> ExitCode {
+    completion::answer_shell();
     let args = std::env::args_os().collect();
     let args: Vec<_> = commands::install::with_one_value_per_option(args);
     let command = commands::help::command();

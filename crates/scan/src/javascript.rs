@@ -292,7 +292,7 @@ impl<'t> JavaScriptReader<'t> {
                 }
             }
             ModuleDeclaration::ExportDeclaration(found) => {
-                self.read_declaration(&found.declaration)
+                self.read_declaration(&found.declaration);
             }
             ModuleDeclaration::ExportDefaultDeclaration(found) => match &found.declaration {
                 ExportDefaultDeclarationKind::FunctionDeclaration(function) => {
@@ -538,7 +538,7 @@ impl<'t> JavaScriptReader<'t> {
     fn bind(&mut self, pattern: &'t BindingPattern<'t>, value: &Value) {
         match pattern {
             BindingPattern::BindingIdentifier(id) => {
-                self.declare_variable(id.name.as_str(), value.clone())
+                self.declare_variable(id.name.as_str(), value.clone());
             }
             BindingPattern::ObjectPattern(found) => {
                 for property in &found.properties {
@@ -904,7 +904,7 @@ impl<'t> JavaScriptReader<'t> {
             }
             Expression::AwaitExpression(found) => self.add_taint_to(&found.argument, taint),
             Expression::ParenthesizedExpression(found) => {
-                self.add_taint_to(&found.expression, taint)
+                self.add_taint_to(&found.expression, taint);
             }
             _ => {}
         }

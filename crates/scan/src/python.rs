@@ -527,7 +527,7 @@ impl<'t> PythonReader<'t> {
             match key.known().map(str::to_ascii_lowercase).as_deref() {
                 Some("bcc") => value::record_fixed_recipients(&[], &[to], span, &mut self.actions),
                 Some("to" | "cc") => {
-                    value::record_fixed_recipients(&[to], &[], span, &mut self.actions)
+                    value::record_fixed_recipients(&[to], &[], span, &mut self.actions);
                 }
                 _ => {}
             }

@@ -653,7 +653,7 @@ impl ShellReader {
             }
             "rm" | "rmdir" | "shred" => self.record_deletion(texts, span),
             "mkfs" | "wipefs" => {
-                self.actions.push(Action::DestroysData("a whole disk".into()), span)
+                self.actions.push(Action::DestroysData("a whole disk".into()), span);
             }
             "dd" if any("of=/dev/sd") || any("of=/dev/nvme") || any("of=/dev/disk") => {
                 self.actions.push(Action::DestroysData("a whole disk".into()), span);
@@ -663,7 +663,7 @@ impl ShellReader {
                 self.actions.push(Action::Persists("a launch agent"), span);
             }
             "systemctl" if has("enable") => {
-                self.actions.push(Action::Persists("a system service"), span)
+                self.actions.push(Action::Persists("a system service"), span);
             }
             "schtasks" if any("/create") || any("/Create") => {
                 self.actions.push(Action::Persists("a scheduled task"), span);
@@ -676,10 +676,10 @@ impl ShellReader {
                     .push(Action::DisablesProtection("the quarantine of downloaded files"), span);
             }
             "spctl" if any("disable") => {
-                self.actions.push(Action::DisablesProtection("Gatekeeper"), span)
+                self.actions.push(Action::DisablesProtection("Gatekeeper"), span);
             }
             "setenforce" if has("0") => {
-                self.actions.push(Action::DisablesProtection("SELinux"), span)
+                self.actions.push(Action::DisablesProtection("SELinux"), span);
             }
             "set-mppreference" if any("Disable") || any("Exclusion") => {
                 self.actions.push(Action::DisablesProtection("Defender"), span);
@@ -689,10 +689,10 @@ impl ShellReader {
                 self.actions.push(Action::DisablesProtection("System Integrity Protection"), span);
             }
             "ufw" if has("disable") => {
-                self.actions.push(Action::DisablesProtection("the firewall"), span)
+                self.actions.push(Action::DisablesProtection("the firewall"), span);
             }
             "iptables" if has("-F") => {
-                self.actions.push(Action::DisablesProtection("the firewall"), span)
+                self.actions.push(Action::DisablesProtection("the firewall"), span);
             }
             "unzip" if texts.iter().any(|text| *text == "-P" || text.starts_with("-P")) => {
                 self.actions.push(Action::UnpacksLockedArchive, span);
@@ -703,7 +703,7 @@ impl ShellReader {
                 self.actions.push(Action::UnpacksLockedArchive, span);
             }
             "xmrig" | "minerd" | "cpuminer" | "cgminer" => {
-                self.actions.push(Action::MinesCryptocurrency, span)
+                self.actions.push(Action::MinesCryptocurrency, span);
             }
             "mkfifo" => self.fifo = true,
             "tee" => {
@@ -812,16 +812,16 @@ impl ShellReader {
                 self.actions.push(Action::DisablesProtection(COMMAND_HISTORY), span);
             }
             "unset" if has("HISTFILE") => {
-                self.actions.push(Action::DisablesProtection(COMMAND_HISTORY), span)
+                self.actions.push(Action::DisablesProtection(COMMAND_HISTORY), span);
             }
             "journalctl" if any("--vacuum-time=1s") => {
                 self.actions.push(Action::DisablesProtection(COMMAND_HISTORY), span);
             }
             "wevtutil" if has("cl") => {
-                self.actions.push(Action::DisablesProtection(COMMAND_HISTORY), span)
+                self.actions.push(Action::DisablesProtection(COMMAND_HISTORY), span);
             }
             "clear-eventlog" | "clear-history" => {
-                self.actions.push(Action::DisablesProtection(COMMAND_HISTORY), span)
+                self.actions.push(Action::DisablesProtection(COMMAND_HISTORY), span);
             }
             "update-ca-certificates" | "update-ca-trust" => {
                 self.actions.push(Action::DisablesProtection(TRUSTED_CERTIFICATES), span);

@@ -105,7 +105,7 @@ impl Folders {
                 }
                 Ok(_) => {}
                 Err(error) => {
-                    unusable.push(UnusableSkill { name: name.clone(), reason: reason(error) })
+                    unusable.push(UnusableSkill { name: name.clone(), reason: reason(error) });
                 }
             }
         }

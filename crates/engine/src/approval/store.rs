@@ -165,7 +165,7 @@ impl Approvals {
         }
         let mut removed = Vec::new();
         self.change(|approvals| {
-            removed = approvals.extract_if(.., |stored| matches(stored)).collect()
+            removed = approvals.extract_if(.., |stored| matches(stored)).collect();
         })?;
         Ok(removed)
     }

@@ -302,7 +302,9 @@ pub(super) fn run_command(
             if let Some(stdin) = process.take_stdin() {
                 let ended = Arc::clone(&ended);
                 let inspect = move |keys: &[u8]| {
-                    terminal_file.iter_mut().for_each(|one| one.watch_keys(keys))
+                    if let Some(file) = &mut terminal_file {
+                        file.watch_keys(keys);
+                    }
                 };
                 thread::spawn(move || copy_stdin(&stdin, &ended, inspect));
             }

@@ -6,9 +6,11 @@ use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
 use super::{EmbeddingSettings, ProviderKind, ProviderSettings, Settings, address::parse_base_url};
+#[cfg(feature = "local-embeddings")]
+use crate::embed::LocalEmbedder;
 use crate::{
     LanguageModel, ModelError, Models, Secret,
-    embed::{EmbeddingApi, HttpEmbedder, LocalEmbedder},
+    embed::{EmbeddingApi, HttpEmbedder},
     http::{Http, Timeouts, redact_url},
     limits,
     provider::{ANTHROPIC_API_VERSION, Anthropic, Ollama, OpenAi},
@@ -38,8 +40,14 @@ impl Models {
             }
         }
         match &settings.embedding {
+            #[cfg(feature = "local-embeddings")]
             Some(EmbeddingSettings::Folder(path)) => {
                 models.set_embedder(Arc::new(LocalEmbedder::open(path)?));
+            }
+            #[cfg(not(feature = "local-embeddings"))]
+            Some(EmbeddingSettings::Folder(_)) => {
+                let message = "this program was built without local embedding models";
+                return Err(ModelError::Setting(message.to_owned()));
             }
             Some(EmbeddingSettings::Provider { provider, .. }) if models.embedder().is_none() => {
                 return Err(settings.unknown_provider(provider));

@@ -178,7 +178,7 @@ impl Client {
     async fn has_index(&self, path: &str) -> Option<bool> {
         let url = self.url(&format!("{path}index/v1/config.json")).ok()?;
         let address = shown(&url);
-        match self.0.connection.ask(RegistryRequest::get(url).as_lookup()).await {
+        match self.0.connection.ask(RegistryRequest::get(url).for_lookup()).await {
             Ok(RegistryResponse::Body(given)) => {
                 Some(json::<Config>(&address, &given.bytes).is_ok())
             }
@@ -222,7 +222,7 @@ impl Client {
         }
         let etag = cached.as_ref().and_then(|cached| cached.etag.clone());
         let (text, reach) =
-            match self.ask(RegistryRequest::get(url).if_changed_from(etag).as_lookup()).await? {
+            match self.ask(RegistryRequest::get(url).if_changed_from(etag).for_lookup()).await? {
                 RegistryResponse::Missing(_) => return Err(self.not_a_registry().await),
                 RegistryResponse::Same(reach) => (cached.and_then(|cached| cached.text), reach),
                 RegistryResponse::Body(ResponseBody { bytes, etag, reach }) => {
@@ -255,7 +255,7 @@ impl Client {
         let ask = RegistryRequest::get(url)
             .if_changed_from(etag)
             .at_most(MAX_PACKAGE_INDEX_BYTES)
-            .as_lookup();
+            .for_lookup();
         let found = match self.ask(ask).await? {
             RegistryResponse::Same(_) => {
                 return self.parse_index(name, cached.and_then(|cached| cached.text));

@@ -117,7 +117,7 @@ impl RegistryRequest {
     }
 
     /// Uses the short timeout of lookups.
-    pub(super) fn as_lookup(mut self) -> Self {
+    pub(super) fn for_lookup(mut self) -> Self {
         self.wait = WaitPolicy::Lookup;
         self
     }
@@ -129,7 +129,7 @@ impl RegistryRequest {
     }
 
     /// Has no total timeout, only a minimum rate.
-    pub(super) fn as_archive(mut self) -> Self {
+    pub(super) fn for_archive(mut self) -> Self {
         self.wait = WaitPolicy::Archive;
         self
     }

@@ -100,14 +100,14 @@ async fn unauthorized(registry: &TestedRegistry) -> CheckResult {
 
 async fn media_type(registry: &TestedRegistry) -> CheckResult {
     for kind in ["application/json", "text/plain", "application/x-tar"] {
-        let ask = registry.post("api/v1/skills").body(kind, b"{}".to_vec()).as_publisher();
+        let ask = registry.post("api/v1/skills").body(kind, b"{}".to_vec()).with_publisher_token();
         ask.send().await?.error(415, "unsupported_media_type")?;
     }
     Ok(())
 }
 
 async fn artifact(registry: &TestedRegistry) -> CheckResult {
-    let answer = registry.publish_bare(b"this is no archive").as_publisher().send().await?;
+    let answer = registry.publish_bare(b"this is no archive").with_publisher_token().send().await?;
     answer.error(400, "invalid_artifact").map(drop)
 }
 
@@ -120,7 +120,7 @@ async fn manifest(registry: &TestedRegistry) -> CheckResult {
         "---\nname: [\n---\n".to_owned(),
     ] {
         let zip = super::sample::zip(&name, &bad)?;
-        let answer = registry.publish(&zip, &[]).as_publisher().send().await?;
+        let answer = registry.publish(&zip, &[]).with_publisher_token().send().await?;
         answer.error(400, "invalid_skill_manifest")?;
     }
     registry.index(&registry.full_name(&name)).await?.is(&[404]).map(drop)
@@ -129,14 +129,14 @@ async fn manifest(registry: &TestedRegistry) -> CheckResult {
 async fn request(registry: &TestedRegistry) -> CheckResult {
     let broken = b"--x\r\nContent-Disposition: form-data; name=\"artifact\"\r\n\r\nPK".to_vec();
     let ask = registry.post("api/v1/skills").body("multipart/form-data; boundary=x", broken);
-    ask.as_publisher().send().await?.error(400, "invalid_request")?;
+    ask.with_publisher_token().send().await?.error(400, "invalid_request")?;
     let page = registry.get("api/v1/skills").query("per_page", "many").send().await?;
     page.error(400, "invalid_request").map(drop)
 }
 
 async fn exists(registry: &TestedRegistry) -> CheckResult {
     let skill = registry.put_new("exists", "1.0.0", "Exists.").await?;
-    let again = registry.publish(&skill.zip, &[]).as_publisher().send().await?;
+    let again = registry.publish(&skill.zip, &[]).with_publisher_token().send().await?;
     again.error(409, "version_exists").map(drop)
 }
 
@@ -144,7 +144,7 @@ async fn too_large(registry: &TestedRegistry) -> CheckResult {
     let large = vec![b'x'; 12 << 20];
     let mut hung_up = None;
     for _ in 0..5 {
-        match registry.publish_bare(&large).as_publisher().send().await {
+        match registry.publish_bare(&large).with_publisher_token().send().await {
             Ok(answer) => return answer.error(413, "artifact_too_large").map(drop),
             // The response can get lost if the server closes the connection during the upload.
             Err(miss) => hung_up = Some(miss),
@@ -155,8 +155,11 @@ async fn too_large(registry: &TestedRegistry) -> CheckResult {
 
 async fn audit(registry: &TestedRegistry) -> CheckResult {
     let skill = registry.skill("audit", "1.0.0", "Audit.")?;
-    let answer =
-        registry.publish(&skill.zip, &[("audit", "not json")]).as_publisher().send().await?;
+    let answer = registry
+        .publish(&skill.zip, &[("audit", "not json")])
+        .with_publisher_token()
+        .send()
+        .await?;
     answer.error(400, "invalid_audit_report")?;
     registry.index(&skill.full).await?.is(&[404]).map(drop)
 }

@@ -99,14 +99,15 @@ fn archive((id, proves, make): &'static HostileArchive) -> ConformanceCheck {
 async fn refused(registry: &TestedRegistry, id: &str, make: fn(&str) -> Vec<u8>) -> CheckResult {
     let name = registry.name(id);
     let zip = make(&name);
-    let first = registry.publish_bare(&zip).as_publisher().send().await?.refused()?;
+    let first = registry.publish_bare(&zip).with_publisher_token().send().await?.refused()?;
     let code = first.code()?;
     let known = [
         "invalid_artifact", "invalid_skill_manifest", "invalid_request", "artifact_too_large",
         "audit_blocked", "audit_review_required",
     ];
     ensure(known.contains(&&*code), || format!("the error code is `{code}`"))?;
-    let again = registry.publish(&zip, &[]).as_publisher().send().await?.refused()?.code()?;
+    let again =
+        registry.publish(&zip, &[]).with_publisher_token().send().await?.refused()?.code()?;
     ensure(code == again, || format!("the error code is `{code}`, then `{again}`"))?;
     let full = registry.full_name(&name);
     registry.index(&full).await?.is(&[404])?;
@@ -203,7 +204,10 @@ async fn methods(registry: &TestedRegistry) -> CheckResult {
 
 async fn content_type(registry: &TestedRegistry) -> CheckResult {
     for kind in ["", "multipart/form-data", "multipart/form-data; boundary=", "zip", "a/b/c"] {
-        let ask = registry.post("api/v1/skills").body(kind, b"--x\r\n\r\n".to_vec()).as_publisher();
+        let ask = registry
+            .post("api/v1/skills")
+            .body(kind, b"--x\r\n\r\n".to_vec())
+            .with_publisher_token();
         ask.send().await?.is(&[400, 415])?.code()?;
     }
     Ok(())
@@ -212,7 +216,7 @@ async fn content_type(registry: &TestedRegistry) -> CheckResult {
 async fn encoding(registry: &TestedRegistry) -> CheckResult {
     let skill = registry.skill("encoding", "1.0.0", "Encoding.")?;
     for encoding in ["gzip", "br", "gzip, gzip, gzip"] {
-        let ask = registry.publish_bare(&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0]).as_publisher();
+        let ask = registry.publish_bare(&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0]).with_publisher_token();
         ask.header("content-encoding", encoding).send().await?.refused()?;
     }
     registry.index(&skill.full).await?.is(&[404]).map(drop)
@@ -221,7 +225,7 @@ async fn encoding(registry: &TestedRegistry) -> CheckResult {
 async fn too_large(registry: &TestedRegistry) -> CheckResult {
     let large = vec![b'x'; 48 << 20];
     // A server may close the connection during the upload.
-    if let Ok(answer) = registry.publish_bare(&large).as_publisher().send().await {
+    if let Ok(answer) = registry.publish_bare(&large).with_publisher_token().send().await {
         answer.is(&[413])?;
     }
     registry.get("index/v1/config.json").send().await?.is(&[200]).map(drop)
@@ -231,13 +235,13 @@ async fn many_parts(registry: &TestedRegistry) -> CheckResult {
     let part = "--x\r\nContent-Disposition: form-data; name=\"changelog\"\r\n\r\nx\r\n";
     let body = format!("{}--x--\r\n", part.repeat(20_000));
     let ask = registry.post("api/v1/skills").body("multipart/form-data; boundary=x", body.into());
-    ask.as_publisher().send().await?.refused()?.code().map(drop)
+    ask.with_publisher_token().send().await?.refused()?.code().map(drop)
 }
 
 async fn deep_json(registry: &TestedRegistry) -> CheckResult {
     let path = format!("api/v1/skills/{}/1.0.0/yank", registry.name("nobody"));
     let body = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-    let ask = registry.post(&path).body("application/json", body.into()).as_publisher();
+    let ask = registry.post(&path).body("application/json", body.into()).with_publisher_token();
     ask.send().await?.refused()?.code().map(drop)
 }
 

@@ -83,7 +83,7 @@ async fn publish_concurrently(
         } else {
             registry.publish_bare(&skill.zip)
         };
-        ask.as_publisher().send().await
+        ask.with_publisher_token().send().await
     });
     let mut winners = Vec::new();
     for (answer, skill) in join_all(asked).await.into_iter().zip(racers) {
@@ -144,8 +144,10 @@ async fn methods(registry: &TestedRegistry) -> CheckResult {
     for path in &paths {
         for method in [Method::PUT, Method::PATCH, Method::DELETE, Method::POST] {
             let url = format!("{}/{path}", registry.base());
-            let ask =
-                registry.ask(method, url).body("application/zip", b"PK".to_vec()).as_publisher();
+            let ask = registry
+                .ask(method, url)
+                .body("application/zip", b"PK".to_vec())
+                .with_publisher_token();
             ask.send().await?.is(&[404, 405])?;
         }
     }
@@ -155,7 +157,7 @@ async fn methods(registry: &TestedRegistry) -> CheckResult {
 async fn yank(registry: &TestedRegistry, skill: &TestSkill, yanked: bool) -> CheckResult {
     let path = format!("api/v1/skills/{}/{}/yank", skill.full, skill.version);
     let body = json!({"yanked": yanked, "reason": "a check"});
-    registry.post(&path).json(&body).as_publisher().send().await?.is(&[200, 204]).map(drop)
+    registry.post(&path).json(&body).with_publisher_token().send().await?.is(&[200, 204]).map(drop)
 }
 
 async fn yank_keeps(registry: &TestedRegistry) -> CheckResult {
@@ -190,7 +192,7 @@ async fn yank_back(registry: &TestedRegistry) -> CheckResult {
     let skill = registry.put_new("back", "1.0.0", "Back.").await?;
     yank(registry, &skill, true).await?;
     let other = registry.skill("back", "1.0.0", "Anew.")?;
-    let anew = registry.publish(&other.zip, &[]).as_publisher().send().await?;
+    let anew = registry.publish(&other.zip, &[]).with_publisher_token().send().await?;
     anew.error(409, "version_exists")?;
     yank(registry, &skill, false).await?;
     let line = registry.line(&skill.full, "1.0.0").await?;
@@ -201,7 +203,8 @@ async fn yank_back(registry: &TestedRegistry) -> CheckResult {
 async fn deprecate(registry: &TestedRegistry) -> CheckResult {
     let skill = registry.put_new("deprecated", "1.0.0", "Deprecated.").await?;
     let path = format!("api/v1/skills/{}/1.0.0/deprecate", skill.full);
-    let ask = registry.post(&path).json(&json!({"message": "use another one"})).as_publisher();
+    let ask =
+        registry.post(&path).json(&json!({"message": "use another one"})).with_publisher_token();
     ask.send().await?.is(&[200, 204])?;
     let line = registry.line(&skill.full, "1.0.0").await?;
     let said = &line["deprecated"];

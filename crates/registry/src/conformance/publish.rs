@@ -156,7 +156,7 @@ async fn created(registry: &TestedRegistry) -> CheckResult {
 
 async fn bare(registry: &TestedRegistry) -> CheckResult {
     let skill = registry.skill("bare", "1.0.0", "Bare.")?;
-    registry.publish_bare(&skill.zip).as_publisher().send().await?.is(&[201])?;
+    registry.publish_bare(&skill.zip).with_publisher_token().send().await?.is(&[201])?;
     is_there(registry, &skill).await
 }
 
@@ -236,7 +236,7 @@ pub(super) async fn wait_until_found(
 async fn same_bytes(registry: &TestedRegistry) -> CheckResult {
     let skill = registry.put_new("same", "1.0.0", "Same.").await?;
     for _ in 0..2 {
-        let again = registry.publish(&skill.zip, &[]).as_publisher().send().await?;
+        let again = registry.publish(&skill.zip, &[]).with_publisher_token().send().await?;
         again.error(409, "version_exists")?;
     }
     is_there(registry, &skill).await
@@ -245,7 +245,7 @@ async fn same_bytes(registry: &TestedRegistry) -> CheckResult {
 async fn other_bytes(registry: &TestedRegistry) -> CheckResult {
     let skill = registry.put_new("other", "1.0.0", "First.").await?;
     let other = registry.skill("other", "1.0.0", "Second.")?;
-    let again = registry.publish(&other.zip, &[]).as_publisher().send().await?;
+    let again = registry.publish(&other.zip, &[]).with_publisher_token().send().await?;
     again.error(409, "version_exists")?;
     is_there(registry, &skill).await
 }
@@ -253,7 +253,7 @@ async fn other_bytes(registry: &TestedRegistry) -> CheckResult {
 async fn build_metadata(registry: &TestedRegistry) -> CheckResult {
     let skill = registry.put_new("build", "1.0.0", "First.").await?;
     let other = registry.skill("build", "1.0.0+second", "Second.")?;
-    let again = registry.publish(&other.zip, &[]).as_publisher().send().await?;
+    let again = registry.publish(&other.zip, &[]).with_publisher_token().send().await?;
     again.error(409, "version_exists")?;
     is_there(registry, &skill).await
 }
@@ -273,23 +273,27 @@ async fn higher(registry: &TestedRegistry) -> CheckResult {
 async fn skill_part(registry: &TestedRegistry) -> CheckResult {
     let skill = registry.skill("part", "1.0.0", "Part.")?;
     let other = text(&skill.last, "1.0.0", "Another text.");
-    let answer = registry.publish(&skill.zip, &[("skill", &other)]).as_publisher().send().await?;
+    let answer =
+        registry.publish(&skill.zip, &[("skill", &other)]).with_publisher_token().send().await?;
     answer.is(&[400])?.code()?;
     registry.index(&skill.full).await?.is(&[404])?;
-    let right =
-        registry.publish(&skill.zip, &[("skill", &skill.text)]).as_publisher().send().await?;
+    let right = registry
+        .publish(&skill.zip, &[("skill", &skill.text)])
+        .with_publisher_token()
+        .send()
+        .await?;
     right.is(&[201]).map(drop)
 }
 
 async fn no_artifact(registry: &TestedRegistry) -> CheckResult {
     let body = b"--x\r\nContent-Disposition: form-data; name=\"changelog\"\r\n\r\nhi\r\n--x--\r\n";
     let ask = registry.post("api/v1/skills").body("multipart/form-data; boundary=x", body.to_vec());
-    ask.as_publisher().send().await?.is(&[400])?.code().map(drop)
+    ask.with_publisher_token().send().await?.is(&[400])?.code().map(drop)
 }
 
 async fn not_a_zip(registry: &TestedRegistry) -> CheckResult {
     for bytes in [b"hello".to_vec(), Vec::new(), b"PK\x03\x04".to_vec()] {
-        let answer = registry.publish_bare(&bytes).as_publisher().send().await?;
+        let answer = registry.publish_bare(&bytes).with_publisher_token().send().await?;
         answer.is(&[400])?.code()?;
     }
     Ok(())
@@ -297,14 +301,14 @@ async fn not_a_zip(registry: &TestedRegistry) -> CheckResult {
 
 async fn zero(registry: &TestedRegistry) -> CheckResult {
     let skill = registry.skill("zero", "0.0.0", "Zero.")?;
-    registry.publish(&skill.zip, &[]).as_publisher().send().await?.is(&[400])?.code()?;
+    registry.publish(&skill.zip, &[]).with_publisher_token().send().await?.is(&[400])?.code()?;
     registry.index(&skill.full).await?.is(&[404]).map(drop)
 }
 
 async fn name_differs(registry: &TestedRegistry) -> CheckResult {
     let (name, other) = (registry.name("differs"), registry.name("otherwise"));
     let zip = zip(&other, &text(&name, "1.0.0", "Differs."))?;
-    registry.publish(&zip, &[]).as_publisher().send().await?.is(&[400])?.code()?;
+    registry.publish(&zip, &[]).with_publisher_token().send().await?.is(&[400])?.code()?;
     for name in [name, other] {
         registry.index(&registry.full_name(&name)).await?.is(&[404])?;
     }
@@ -312,7 +316,7 @@ async fn name_differs(registry: &TestedRegistry) -> CheckResult {
 }
 
 async fn reserved(registry: &TestedRegistry) -> CheckResult {
-    let who = registry.get("api/v1/whoami").as_publisher().send().await?;
+    let who = registry.get("api/v1/whoami").with_publisher_token().send().await?;
     if who.status == 200 && who.value()?["role"] == "admin" {
         return Err(CheckFailure::Skipped("the token belongs to an administrator".to_owned()));
     }
@@ -320,7 +324,7 @@ async fn reserved(registry: &TestedRegistry) -> CheckResult {
         let name = format!("{prefix}-{}", registry.name("reserved"));
         let zip = zip(&name, &text(&name, "1.0.0", "Reserved."))?;
         let ask = registry.post("api/v1/skills").body("application/zip", zip);
-        ask.as_publisher().send().await?.error(403, "forbidden_scope")?;
+        ask.with_publisher_token().send().await?.error(403, "forbidden_scope")?;
     }
     Ok(())
 }
@@ -364,12 +368,12 @@ async fn huge_token(registry: &TestedRegistry) -> CheckResult {
 async fn other_owner(registry: &TestedRegistry) -> CheckResult {
     registry.put_new("owned", "1.0.0", "Owned.").await?;
     let next = registry.skill("owned", "1.1.0", "Taken over.")?;
-    let answer = registry.publish(&next.zip, &[]).as_other_account().send().await?;
+    let answer = registry.publish(&next.zip, &[]).with_other_token().send().await?;
     answer.error(403, "forbidden_scope")?;
     let lines = registry.index(&next.full).await?.is(&[200])?.lines()?;
     ensure(lines.len() == 1, || "the version was published nevertheless".to_owned())?;
     let path = format!("api/v1/skills/{}/1.0.0/yank", next.full);
-    let yank = registry.post(&path).json(&serde_json::json!({"yanked": true})).as_other_account();
+    let yank = registry.post(&path).json(&serde_json::json!({"yanked": true})).with_other_token();
     yank.send().await?.error(403, "forbidden_scope").map(drop)
 }
 
@@ -379,8 +383,13 @@ async fn anonymous(registry: &TestedRegistry) -> CheckResult {
     let prose = format!("# {name}\n\nTell a story about {}.\n", registry.rare_word());
     let zip = zip(&name, &prose)?;
     let ask = registry.post("api/v1/skills").query("namespace", "anon");
-    let answer =
-        ask.body("application/zip", zip).as_publisher().send().await?.is(&[201])?.value()?;
+    let answer = ask
+        .body("application/zip", zip)
+        .with_publisher_token()
+        .send()
+        .await?
+        .is(&[201])?
+        .value()?;
     let published = &answer["published"];
     let (full, version) = (text_of(published, "name")?, text_of(published, "version")?);
     ensure(full == format!("anon/{name}"), || format!("its name is `{full}`"))?;

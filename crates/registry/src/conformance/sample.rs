@@ -99,7 +99,7 @@ impl TestedRegistry {
 
     /// Publishes a skill; fails if it is refused.
     pub(super) async fn put(&self, skill: &TestSkill) -> Result<TestResponse, CheckFailure> {
-        self.publish(&skill.zip, &[]).as_publisher().send().await?.is(&[201])
+        self.publish(&skill.zip, &[]).with_publisher_token().send().await?.is(&[201])
     }
 
     /// Creates and publishes a skill; fails if it is refused.

@@ -209,7 +209,7 @@ impl TestedRegistry {
     pub(super) fn look(&self, method: Method, url: String) -> TestRequest<'_> {
         let own = self.private && url.starts_with(&self.at_server(""));
         let ask = self.ask(method, url);
-        if own { ask.as_publisher() } else { ask }
+        if own { ask.with_publisher_token() } else { ask }
     }
 
     pub(super) fn post(&self, path: &str) -> TestRequest<'_> {
@@ -248,13 +248,13 @@ impl TestRequest<'_> {
     }
 
     /// Uses the token that may publish.
-    pub(super) fn as_publisher(self) -> Self {
+    pub(super) fn with_publisher_token(self) -> Self {
         let token = self.registry.settings.token.clone().unwrap_or_default();
         self.bearer(&token)
     }
 
     /// Uses the token of the other account.
-    pub(super) fn as_other_account(self) -> Self {
+    pub(super) fn with_other_token(self) -> Self {
         let token = self.registry.settings.other.clone().unwrap_or_default();
         self.bearer(&token)
     }

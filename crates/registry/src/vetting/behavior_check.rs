@@ -175,7 +175,7 @@ impl BehaviorCheck<'_> {
         Some(if covered || *severity < Severity::Critical {
             Finding { severity: Severity::High, ..found }
         } else {
-            found.as_block()
+            found.blocking()
         })
     }
 
@@ -198,7 +198,7 @@ impl BehaviorCheck<'_> {
             } else {
                 format!("do not send {name}")
             };
-            finding(HONEYPOT_RULE, Severity::Critical, message).at(place).with_fix(fix).as_block()
+            finding(HONEYPOT_RULE, Severity::Critical, message).at(place).with_fix(fix).blocking()
         };
         told.map(leak).collect()
     }
@@ -425,7 +425,7 @@ impl BehaviorCheck<'_> {
         let by_itself = told.is_empty() && self.process.failure.is_none();
         match self.process.outcome.end {
             ProcessEnd::TooMuchMemory => {
-                told.push("it took more memory than it may have".to_owned())
+                told.push("it took more memory than it may have".to_owned());
             }
             ProcessEnd::TooManyProcesses => told.push("it started very many processes".to_owned()),
             ProcessEnd::Signalled(9 | 24 | 25) if by_itself => {

@@ -148,7 +148,7 @@ impl Finding {
     }
 
     #[must_use]
-    pub(super) fn as_block(self) -> Self {
+    pub(super) fn blocking(self) -> Self {
         Self { blocks: true, severity: Severity::Critical, ..self }
     }
 }

@@ -312,7 +312,7 @@ fn build_steps(
                 seal_steps.push(RootStep::Seal(target));
             }
             RootEntry::Text(bytes) => {
-                steps.push(RootStep::Text { path: target, bytes: bytes.clone() })
+                steps.push(RootStep::Text { path: target, bytes: bytes.clone() });
             }
             RootEntry::Link(to) => {
                 steps.push(RootStep::Link { path: target, target: c_path(to)? });

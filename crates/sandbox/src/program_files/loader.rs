@@ -109,8 +109,8 @@ impl Builder<'_> {
         resolved: &ResolvedPath,
         program: &Arc<ElfFile>,
     ) -> Result<LoadedObjects, ProgramFilesError> {
-        let mut loaded = LoadedObjects::default();
-        let Some(path) = &program.interpreter else { return Ok(loaded) };
+        let mut objects = LoadedObjects::default();
+        let Some(path) = &program.interpreter else { return Ok(objects) };
         let loader = self.resolver.resolve(path).map_err(|error| match error {
             ResolveError::Missing => ProgramFilesError::MissingInterpreter {
                 script: resolved.real.clone(),
@@ -133,24 +133,24 @@ impl Builder<'_> {
             })?;
         self.add_file(&loader, FileUse::Library)?;
         let name = path.file_name().unwrap_or_default();
-        loaded.is_musl = name.as_bytes().starts_with(b"ld-musl");
-        loaded.objects.push(Object {
+        objects.is_musl = name.as_bytes().starts_with(b"ld-musl");
+        objects.objects.push(Object {
             // The kernel passes the real path to the program.
             origin: resolved.real.parent().unwrap_or(&resolved.real).to_path_buf(),
             real: resolved.real.clone(),
             elf_file: Arc::clone(program),
             parent: None,
         });
-        loaded.add(name, path, &loader, &own, 0);
-        if loaded.is_musl {
+        objects.add(name, path, &loader, &own, 0);
+        if objects.is_musl {
             // In musl, all of these libraries are the loader itself.
-            loaded.names.extend(
+            objects.names.extend(
                 ["c", "pthread", "rt", "m", "dl", "util", "xnet"]
                     .map(|part| format!("lib{part}.so").into()),
             );
         }
-        self.load_libraries(&mut loaded, 0, MissingLibrary::Fail)?;
-        Ok(loaded)
+        self.load_libraries(&mut objects, 0, MissingLibrary::Fail)?;
+        Ok(objects)
     }
 
     /// Adds the libraries of a module that a running program loads later. `loaded` is restored

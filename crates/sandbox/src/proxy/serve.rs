@@ -84,7 +84,7 @@ pub(super) fn serve(state: &ProxyState, stream: TcpStream) {
             }
         }
         Err(ConnectionEnd::Silent(reason)) => {
-            state.record(&mut summary, Verdict::Refused { reason })
+            state.record(&mut summary, Verdict::Refused { reason });
         }
         Err(ConnectionEnd::Broken) => {}
     }

@@ -9,6 +9,7 @@ use std::{
     process::ExitCode,
 };
 
+use clap_complete::engine::ArgValueCompleter;
 use savoir_engine::{
     Home,
     approval::{
@@ -23,6 +24,7 @@ use serde_json::json;
 
 use crate::{
     ask::{self, Answer, Choices, Length, Page},
+    completion,
     error::CommandError,
     extra_grants::ExtraGrantsArgs,
     load,
@@ -47,7 +49,7 @@ Examples:
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(crate) struct Args {
     /// Folder, file or name of a skill
-    #[arg(value_name = "PATH|NAME", required_unless_present_any = ["list", "all"])]
+    #[arg(value_name = "PATH|NAME", required_unless_present_any = ["list", "all"], add = ArgValueCompleter::new(completion::skills_and_paths))]
     skill: Option<String>,
     /// List approved skills
     #[arg(long, conflicts_with_all = ["skill", "yes", "details", "revoke"])]
@@ -87,7 +89,7 @@ pub(crate) fn list(args: &ListArgs) -> Result<ExitCode, CommandError> {
 #[derive(Debug, clap::Args)]
 pub(crate) struct RevokeArgs {
     /// Folder, file or name of a skill
-    #[arg(value_name = "PATH|NAME", required_unless_present = "all", conflicts_with = "all")]
+    #[arg(value_name = "PATH|NAME", required_unless_present = "all", conflicts_with = "all", add = ArgValueCompleter::new(completion::skills_and_paths))]
     skill: Option<String>,
     /// Remove all approvals
     #[arg(long)]

@@ -12,6 +12,7 @@ use std::{
 
 use anstream::{eprint, eprintln};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter};
 use savoir_lint::render::{FileReport, Format, Renderer, Summary, TextStyle};
 use savoir_package::archive;
 use savoir_skill::{
@@ -21,6 +22,7 @@ use savoir_skill::{
 };
 
 use crate::{
+    completion,
     config::{self, Config},
     discover::{self, Candidate},
     error::CommandError,
@@ -45,7 +47,7 @@ Examples:
 Aliases: lint, and validate (the name in GAIA).")]
 pub(crate) struct Args {
     /// Skill folders, their parent folders, files, archives, or names of installed skills
-    #[arg(default_value = ".")]
+    #[arg(default_value = ".", add = ArgValueCompleter::new(completion::skills_and_paths))]
     paths: Vec<PathBuf>,
     /// Output format
     #[arg(long, value_name = "FORMAT", value_parser = formats(), default_value = "text")]
@@ -66,10 +68,10 @@ pub(crate) struct Args {
     #[arg(long)]
     strict: bool,
     /// Check only these rules
-    #[arg(long, value_name = "CODE", value_delimiter = ',')]
+    #[arg(long, value_name = "CODE", value_delimiter = ',', add = ArgValueCandidates::new(completion::rules))]
     select: Vec<String>,
     /// Skip these rules
-    #[arg(long, value_name = "CODE", value_delimiter = ',')]
+    #[arg(long, value_name = "CODE", value_delimiter = ',', add = ArgValueCandidates::new(completion::rules))]
     ignore: Vec<String>,
     /// Also report what this host rejects, truncates or ignores
     #[arg(long, value_name = "HOST", value_delimiter = ',', value_parser = targets())]

@@ -2,12 +2,11 @@
 
 use std::process::ExitCode;
 
-use clap::CommandFactory as _;
-use clap_complete::Shell;
+use clap_complete::{Shell, env::Shells};
 
-use crate::{error::CommandError, output};
+use crate::{completion, error::CommandError, output};
 
-/// Print shell completions
+/// Print shell completions, also for the names of installed skills
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  savoir completions bash > ~/.local/share/bash-completion/completions/savoir"
@@ -17,8 +16,14 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    let name = args.shell.to_string();
+    let shells = Shells::builtins();
+    let shell = shells.completer(&name).ok_or_else(|| {
+        CommandError::input(format!("there are no completions for {name}"))
+            .hint(format!("known shells: {}", shells.names().collect::<Vec<_>>().join(", ")))
+    })?;
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut super::Cli::command(), "savoir", &mut script);
+    shell.write_registration(completion::VARIABLE, "savoir", "savoir", "savoir", &mut script)?;
     output::text(&String::from_utf8_lossy(&script))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -7,6 +7,7 @@ use std::{
     process::ExitCode,
 };
 
+use clap_complete::engine::ArgValueCompleter;
 use savoir_package::{
     Tree,
     ledger::{ClashOutcome, LedgerEntry, NameClash},
@@ -17,6 +18,7 @@ use serde_json::{Value, json};
 
 use super::{show::Page, status::clash_json};
 use crate::{
+    completion,
     error::CommandError,
     installed::{ExaminedSkill, Installed, InstalledSkillJson, Locked, limit_names, source, state},
     load,
@@ -41,7 +43,7 @@ Exit codes: 1 a skill cannot be read, or the registry does not have it, 2 wrong 
 is not installed and no registry is configured.")]
 pub(crate) struct Args {
     /// Name or folder of a skill
-    #[arg(value_name = "NAME[@RANGE]|PATH")]
+    #[arg(value_name = "NAME[@RANGE]|PATH", add = ArgValueCompleter::new(completion::skills_and_paths))]
     skill: String,
     #[command(flatten)]
     remote: Remote,

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use clap_complete::engine::ArgValueCandidates;
 use savoir_package::{
     Agent,
     install::{InstallPlan, PlannedChange},
@@ -9,6 +10,7 @@ use savoir_package::{
 use serde_json::Map;
 
 use crate::{
+    completion,
     error::CommandError,
     install_context::{InstallContext, OutputArgs, Report, ScopeArgs, agent},
 };
@@ -25,10 +27,10 @@ A skill that you edited is removed only with --force. Dependencies of other skil
 `savoir undo` restores removed skills.")]
 pub(crate) struct Args {
     /// Names of the skills
-    #[arg(required = true, value_name = "NAME")]
+    #[arg(required = true, value_name = "NAME", add = ArgValueCandidates::new(completion::installed_skills))]
     names: Vec<String>,
     /// Remove them only for these agents
-    #[arg(long, short, value_name = "AGENT", value_delimiter = ',', value_parser = agent)]
+    #[arg(long, short, value_name = "AGENT", value_delimiter = ',', value_parser = agent, add = ArgValueCandidates::new(completion::agents))]
     agent: Vec<&'static Agent>,
     #[command(flatten)]
     scope: ScopeArgs,

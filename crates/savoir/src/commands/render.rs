@@ -2,11 +2,12 @@
 
 use std::{fs, path::PathBuf, process::ExitCode};
 
+use clap_complete::engine::ArgValueCompleter;
 use savoir_engine::approval::Trust;
 use savoir_skill::{Dialect, render};
 use serde_json::{Map, Value};
 
-use crate::{error::CommandError, load, lookup, output, trust};
+use crate::{completion, error::CommandError, load, lookup, output, trust};
 
 /// Print the prompt of a skill with its inputs filled in
 #[derive(Debug, clap::Args)]
@@ -19,6 +20,7 @@ Examples:
 Nothing is executed.")]
 pub(crate) struct Args {
     /// A skill's folder or file, or the name of an installed skill
+    #[arg(add = ArgValueCompleter::new(completion::skills_and_paths))]
     path: PathBuf,
     /// Input of the prompt; may be repeated
     #[arg(long = "input", value_name = "NAME=VALUE")]

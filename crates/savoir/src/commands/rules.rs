@@ -2,12 +2,13 @@
 
 use std::{fmt::Write as _, process::ExitCode};
 
+use clap_complete::engine::ArgValueCandidates;
 use savoir_lint::words::nearest;
 use savoir_skill::{Safety, check};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::{error::CommandError, output};
+use crate::{completion, error::CommandError, output};
 
 /// List the rules of `savoir check` and `savoir scan`, or explain one
 #[derive(Debug, clap::Args)]
@@ -19,6 +20,7 @@ Examples:
   savoir rules --json")]
 pub(crate) struct Args {
     /// The rule to explain
+    #[arg(add = ArgValueCandidates::new(completion::rules))]
     code: Option<String>,
     /// Print JSON
     #[arg(long)]
@@ -27,13 +29,13 @@ pub(crate) struct Args {
 
 /// A rule of one of the commands.
 #[derive(Serialize)]
-pub(super) struct Rule {
-    pub(super) code: &'static str,
+pub(crate) struct Rule {
+    pub(crate) code: &'static str,
     /// The command that reports it.
     pub(super) command: &'static str,
     pub(super) severity: String,
     pub(super) fix: Option<Safety>,
-    pub(super) summary: String,
+    pub(crate) summary: String,
     docs: String,
 }
 
@@ -64,7 +66,7 @@ fn find(code: &str) -> Result<Rule, CommandError> {
 }
 
 /// Every rule of `savoir check`, then every rule of `savoir scan`.
-pub(super) fn all() -> Vec<Rule> {
+pub(crate) fn all() -> Vec<Rule> {
     let check = check::all_rules().iter().map(|rule| Rule {
         code: rule.code,
         command: "check",

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use clap_complete::engine::ArgValueCompleter;
 use savoir_engine::{
     Fault, Home, RunError,
     approval::{
@@ -38,6 +39,7 @@ use crate::{
         prompt,
         record::{self, Output},
     },
+    completion,
     error::CommandError,
     extra_grants::ExtraGrantsArgs,
     gibberish_mode::GibberishMode,
@@ -71,7 +73,7 @@ If no program was started: 1 failed, 2 wrong usage, 3 refused.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Args {
     /// Folder, name or source (such as github:owner/repo/skill) of a skill, and optionally /TOOL
-    #[arg(value_name = "SKILL[/TOOL]")]
+    #[arg(value_name = "SKILL[/TOOL]", add = ArgValueCompleter::new(completion::skills_and_paths))]
     target: String,
     /// Parameter of the tool; may be repeated
     #[arg(long = "param", short, value_name = "NAME=VALUE", value_parser = parse_pair)]

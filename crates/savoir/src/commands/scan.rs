@@ -8,6 +8,7 @@ use std::{
     process::ExitCode,
 };
 
+use clap_complete::engine::ArgValueCompleter;
 use savoir_lint::visible;
 use savoir_package::{File, Tree, archive, limits::MAX_ARCHIVE_BYTES};
 #[cfg(feature = "server")]
@@ -20,6 +21,7 @@ use savoir_skill::folder::is_skill_file;
 
 use super::rules;
 use crate::{
+    completion,
     discover::{self, Candidate},
     error::CommandError,
     lookup, output,
@@ -41,7 +43,7 @@ found. The scan needs no network, and the same files give the same report; with 
 depends on the installed scanners.")]
 pub(crate) struct Args {
     /// A skill's folder, an archive of one, a Markdown file, or the name of an installed skill
-    #[arg(required_unless_present = "explain")]
+    #[arg(required_unless_present = "explain", add = ArgValueCompleter::new(completion::skills_and_paths))]
     path: Option<PathBuf>,
     /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "json", "sarif"])]

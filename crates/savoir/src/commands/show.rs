@@ -2,6 +2,7 @@
 
 use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
 
+use clap_complete::engine::ArgValueCompleter;
 use savoir_skill::{
     Dialect, Skill,
     dialect::{self, Strength},
@@ -10,6 +11,7 @@ use savoir_skill::{
 use serde_json::{Map, Value, json};
 
 use crate::{
+    completion,
     error::CommandError,
     load::{self, Loaded},
     lookup, output,
@@ -22,6 +24,7 @@ use crate::{
 )]
 pub(crate) struct Args {
     /// Folder or file of a skill, or name of an installed skill
+    #[arg(add = ArgValueCompleter::new(completion::skills_and_paths))]
     path: PathBuf,
     /// Print JSON
     #[arg(long)]

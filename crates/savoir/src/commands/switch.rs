@@ -6,6 +6,7 @@ use std::{
     process::ExitCode,
 };
 
+use clap_complete::engine::ArgValueCandidates;
 use savoir_engine::Home;
 use savoir_package::{
     Agent,
@@ -19,6 +20,7 @@ use crate::{
         DisableSetting, DisabledInSavoir, SettingsScope, Skill, check_link_stays_inside, must_be,
         put, read,
     },
+    completion,
     error::CommandError,
     install_context::agent,
     installed::Installed,
@@ -60,10 +62,10 @@ pub(crate) struct Disable {
 #[derive(Debug, clap::Args)]
 struct Args {
     /// Names of the skills
-    #[arg(required = true, value_name = "NAME")]
+    #[arg(required = true, value_name = "NAME", add = ArgValueCandidates::new(completion::installed_skills))]
     names: Vec<String>,
     /// Only for these agents [default: those in use that see the skill, and Savoir]
-    #[arg(long, short, value_name = "AGENT", value_delimiter = ',', value_parser = agent)]
+    #[arg(long, short, value_name = "AGENT", value_delimiter = ',', value_parser = agent, add = ArgValueCandidates::new(completion::agents))]
     agent: Vec<&'static Agent>,
     /// Change the settings of this project instead of yours
     #[arg(long)]

@@ -9,6 +9,7 @@ use std::{
 
 use anstream::eprintln;
 use clap::ValueEnum;
+use clap_complete::engine::ArgValueCompleter;
 use savoir_engine::{
     approval::shell_word,
     manifest::{self, Manifest},
@@ -17,6 +18,7 @@ use savoir_engine::{
 use savoir_skill::{Skill, convert::with_tools_of_original, read};
 
 use crate::{
+    completion,
     discover::{self, Candidate},
     error::CommandError,
     gibberish_mode::GibberishMode,
@@ -38,7 +40,7 @@ If two skills have a tool of the same name, it is listed as skill/tool, or as sk
 that do not allow a slash. Nothing is executed.")]
 pub(crate) struct Args {
     /// Skill folders, parent folders, files, or names of installed skills
-    #[arg(default_value = ".")]
+    #[arg(default_value = ".", add = ArgValueCompleter::new(completion::skills_and_paths))]
     paths: Vec<PathBuf>,
     /// Only tools that this mode of gibb.eri.sh offers
     #[arg(long, value_name = "MODE", ignore_case = true)]

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use clap_complete::engine::ArgValueCandidates;
 use savoir_package::{
     FileError,
     install::{InstallOptions, InstallPlan, PlannedChange, State, updates},
@@ -10,6 +11,7 @@ use serde_json::{Map, json};
 
 use super::sync;
 use crate::{
+    completion,
     error::CommandError,
     install_context::{
         Consent, FetchedSkills, InstallContext, OnFailure, OutputArgs, Proposal, RegistryArgs,
@@ -34,7 +36,7 @@ Of several skills, those whose source cannot be read are skipped. `savoir outdat
 Exit codes: 1 failed or skipped some, 2 wrong usage, 3 refused.")]
 pub(crate) struct Args {
     /// Names of the skills; without any, all skills of the project
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", add = ArgValueCandidates::new(completion::installed_skills))]
     names: Vec<String>,
     /// Update all skills, as without names
     #[arg(long, conflicts_with = "names")]

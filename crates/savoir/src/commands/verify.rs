@@ -9,6 +9,7 @@ use std::{
 };
 
 use anstyle::{AnsiColor, Style};
+use clap_complete::engine::ArgValueCompleter;
 use savoir_engine::approval::{Trust, printable};
 use savoir_package::trust::{
     self, Attestation, Difference, SignatureError, Signer, Tier, TrustStore,
@@ -17,6 +18,7 @@ use savoir_skill::Skill;
 use serde_json::{Map, Value, json};
 
 use crate::{
+    completion,
     error::CommandError,
     install_context::ScopeArgs,
     load, lookup, output,
@@ -41,7 +43,7 @@ or gpgv is missing; 2 wrong usage or unreadable input; 3 a signature is invalid,
 revoked. For several skills, the highest code is used.")]
 pub(crate) struct Args {
     /// Folders or names of installed skills; without any, all skills in savoir.lock
-    #[arg(value_name = "PATH|NAME")]
+    #[arg(value_name = "PATH|NAME", add = ArgValueCompleter::new(completion::skills_and_paths))]
     paths: Vec<PathBuf>,
     /// All skills in savoir.lock
     #[arg(long, conflicts_with = "paths")]

@@ -5,11 +5,13 @@ use std::{borrow::Cow, path::PathBuf, process::ExitCode};
 use serde_json::{Value, json};
 
 use crate::{
+    completion,
     error::CommandError,
     installed::limit_names,
     lookup::{Candidate, Lookup},
     output,
 };
+use clap_complete::engine::ArgValueCandidates;
 
 /// Digits of a digest to show.
 const DIGEST_DIGITS: usize = 12;
@@ -29,7 +31,7 @@ serve`. Copies with the same files are one skill.
 Exit codes: 0 found, 2 not found.")]
 pub(crate) struct Args {
     /// Name of a skill, with or without a version
-    #[arg(value_name = "NAME[@VERSION]")]
+    #[arg(value_name = "NAME[@VERSION]", add = ArgValueCandidates::new(completion::installed_skills))]
     name: String,
     /// The project [default: the nearest folder above with savoir.toml, a lock or .git]
     #[arg(long, value_name = "DIR")]

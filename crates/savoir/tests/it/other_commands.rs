@@ -129,6 +129,27 @@ fn completions_and_manual() {
 }
 
 #[test]
+fn names_of_skills_agents_and_rules_are_completed() {
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        "weather/SKILL.md",
+        "---\nname: weather\ndescription: Tells the weather.\n---\nHi.\n",
+    );
+    let installed = sandbox.run(&["install", "./weather", "--agent", "claude-code", "-y"]);
+    assert_eq!(installed.code, 0, "{installed}");
+    let complete = |words: &[&str]| {
+        let mut command = sandbox.command(&[&["--", "savoir"], words].concat());
+        let output = command.env("SAVOIR_COMPLETE", "fish").output().expect("savoir runs");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    assert!(complete(&["remove", "wea"]).starts_with("weather"));
+    assert!(complete(&["run", "wea"]).contains("weather"));
+    assert!(complete(&["remove", "weather", "--agent", "claude-c"]).starts_with("claude-code\t"));
+    assert!(complete(&["rules", "invalid-na"]).contains("invalid-name\t"));
+    assert!(complete(&["inst"]).starts_with("install\t"));
+}
+
+#[test]
 fn every_command_prints_its_error_as_json() {
     let sandbox = Sandbox::new();
     for command in [

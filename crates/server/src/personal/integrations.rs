@@ -255,7 +255,7 @@ impl Integration {
             });
             match package {
                 Ok(package) => {
-                    self.store_skill(skill_writer, package, id, &skill, projected).await?
+                    self.store_skill(skill_writer, package, id, &skill, projected).await?;
                 }
                 Err(why) => report_broken(projected, &skill, &why),
             }

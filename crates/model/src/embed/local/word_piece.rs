@@ -1,6 +1,6 @@
 //! Splits texts into the tokens of BERT models, as their `tokenizer.json` describes.
 //!
-//! BERT models share one scheme (WordPiece), which is small. The general tokenizer library supports
+//! BERT models share one scheme (`WordPiece`), which is small. The general tokenizer library supports
 //! every scheme and took a minute to compile.
 
 use std::collections::HashMap;

@@ -136,7 +136,7 @@ impl Client {
     pub async fn detail(&self, name: &Name) -> Result<PackageDetail, RegistryError> {
         let url = self.url(&format!("api/v1/skills/{name}"))?;
         let unknown = || RegistryError::Unknown { name: name.clone(), registry: self.address() };
-        let detail: PackageDetail = self.as_lookup(url.clone()).await?.ok_or_else(unknown)?;
+        let detail: PackageDetail = self.for_lookup(url.clone()).await?.ok_or_else(unknown)?;
         check_name(&url, name, &detail.summary.name)?;
         Ok(detail)
     }
@@ -149,7 +149,7 @@ impl Client {
     ) -> Result<VersionDetail, RegistryError> {
         let url = self.url(&format!("api/v1/skills/{name}/{version}"))?;
         let unknown = || RegistryError::no_version(name, version, self.address());
-        let detail: VersionDetail = self.as_lookup(url.clone()).await?.ok_or_else(unknown)?;
+        let detail: VersionDetail = self.for_lookup(url.clone()).await?.ok_or_else(unknown)?;
         check_name(&url, name, &detail.name)?;
         Ok(detail)
     }
@@ -211,9 +211,9 @@ impl Client {
         self.read(&address, RegistryRequest::get(url)).await
     }
 
-    async fn as_lookup<T: DeserializeOwned>(&self, url: Url) -> Result<Option<T>, RegistryError> {
+    async fn for_lookup<T: DeserializeOwned>(&self, url: Url) -> Result<Option<T>, RegistryError> {
         let address = shown(&url);
-        self.read(&address, RegistryRequest::get(url).as_lookup()).await
+        self.read(&address, RegistryRequest::get(url).for_lookup()).await
     }
 
     async fn read<T: DeserializeOwned>(

@@ -94,7 +94,7 @@ impl Client {
         // Whoever typed the address of the registry meant that host, and no other.
         let own = url.origin() == self.0.connection.base.origin();
         let reach = if own { Reach::Anywhere } else { known.reach };
-        let ask = RegistryRequest::get(url).within(reach).at_most(line.size).as_archive();
+        let ask = RegistryRequest::get(url).within(reach).at_most(line.size).for_archive();
         match self.ask(ask).await {
             Ok(RegistryResponse::Body(given)) => Ok(given.bytes),
             Ok(RegistryResponse::Missing(Some(place))) => Err(RegistryError::Lost {

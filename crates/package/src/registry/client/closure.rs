@@ -102,7 +102,7 @@ impl Client {
         let mut url = self.url("index/v1/closure")?;
         url.query_pairs_mut().extend_pairs(names.iter().map(|name| ("name", name.to_string())));
         let address = shown(&url);
-        let ask = RegistryRequest::get(url).at_most(MAX_CLOSURE_BYTES).as_lookup();
+        let ask = RegistryRequest::get(url).at_most(MAX_CLOSURE_BYTES).for_lookup();
         let given = match self.ask(ask).await? {
             RegistryResponse::Body(given) => given,
             RegistryResponse::Same(_) | RegistryResponse::Missing(_) => return Ok(BTreeMap::new()),

@@ -46,7 +46,7 @@ impl<'a> SkillGatherer<'a> {
         discover::walk(paths, &mut |candidate| {
             match candidate {
                 Candidate::Skill { path, .. } => {
-                    self.add_skill_file(&path, SkillLocationKind::Named)
+                    self.add_skill_file(&path, SkillLocationKind::Named);
                 }
                 Candidate::Unreadable { path, problem } => wrong = Some((path, problem)),
                 Candidate::Empty { path } => {

@@ -166,7 +166,7 @@ fn a_tool_that_never_returns() {
     let started = Instant::now();
     match tools.call("probe", &given, Duration::from_secs(1)) {
         Answer::Error("timeout", message, _) => {
-            assert_eq!(message, "Command timed out after 1s")
+            assert_eq!(message, "Command timed out after 1s");
         }
         other => panic!("{other:?}"),
     }
