@@ -146,19 +146,19 @@ fn ensure(holds: bool, why: impl FnOnce() -> String) -> CheckResult {
     if holds { Ok(()) } else { Err(CheckFailure::Failed(why())) }
 }
 
-/// A row of the table.
-macro_rules! check {
-    ($group:ident, $needs:ident, $id:literal, $run:path, $proves:literal) => {
-        $crate::conformance::ConformanceCheck {
+/// The checks of a group: what each needs, its id, its function, and what it proves.
+macro_rules! checks {
+    ($group:ident: $($needs:ident $id:literal => $run:path, $proves:literal;)+) => {
+        vec![$($crate::conformance::ConformanceCheck {
             id: format!("{}/{}", $crate::conformance::Group::$group.as_str(), $id),
             group: $crate::conformance::Group::$group,
             proves: $proves,
             needs: $crate::conformance::CheckRequirement::$needs,
             run: std::sync::Arc::new(|registry| Box::pin($run(registry))),
-        }
+        }),+]
     };
 }
-use check;
+use checks;
 
 /// All checks, in the order in which they are run.
 pub fn checks() -> Vec<ConformanceCheck> {

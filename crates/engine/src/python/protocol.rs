@@ -42,7 +42,6 @@ pub struct Exception {
     pub kind: String,
     pub message: String,
     /// The last line of the skill in the traceback, `file:line`.
-    #[serde(default)]
     pub at: Option<String>,
 }
 
@@ -101,11 +100,8 @@ struct Request<'a> {
 #[serde(deny_unknown_fields)]
 struct Greeting {
     ready: bool,
-    #[serde(default)]
     python: Option<String>,
-    #[serde(default)]
     tools: Option<Vec<String>>,
-    #[serde(default)]
     error: Option<Exception>,
 }
 

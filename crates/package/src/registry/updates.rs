@@ -30,13 +30,11 @@ pub struct PublishedStatus {
     /// Whether the installed version was yanked.
     pub yanked: bool,
     /// The reason for the yank, if one was stated.
-    #[serde(default)]
     pub yanked_reason: Option<String>,
     /// Whether the installed version was taken down, so that it can no longer be downloaded.
     #[serde(default)]
     pub taken_down: bool,
     /// The reason for the takedown, if one was stated.
-    #[serde(default)]
     pub taken_down_reason: Option<String>,
     /// Whether the registry no longer lists the installed version, and does not state why.
     #[serde(default)]

@@ -70,16 +70,12 @@ pub struct Summary {
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub name: Name,
     /// The highest release, or the highest pre-release if there is none.
-    #[serde(default)]
     pub latest_version: Option<String>,
     /// What it does.
-    #[serde(default)]
     pub description: Option<String>,
     /// Who wrote it.
-    #[serde(default)]
     pub author: Option<String>,
     /// Under which terms.
-    #[serde(default)]
     pub license: Option<String>,
     /// How far the registry trusts it.
     #[serde(default, deserialize_with = "lenient_tier")]
@@ -89,13 +85,10 @@ pub struct Summary {
     #[serde(default, deserialize_with = "list::<_, _, MAX_LISTED>")]
     pub tags: Vec<String>,
     /// Where more is written about it.
-    #[serde(default)]
     pub homepage: Option<String>,
     /// Where its source is.
-    #[serde(default)]
     pub repository: Option<String>,
     /// When it changed last.
-    #[serde(default)]
     pub updated_at: Option<String>,
 }
 
@@ -107,7 +100,6 @@ pub struct Page {
     #[serde(deserialize_with = "list::<_, _, MAX_PAGE>")]
     pub items: Vec<Summary>,
     /// Where the next ones begin; nothing at the end.
-    #[serde(default)]
     pub next_cursor: Option<String>,
     /// Which page this is, if pages were asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -134,7 +126,6 @@ pub struct Found {
     #[serde(deserialize_with = "list::<_, _, MAX_PAGE>")]
     pub items: Vec<Summary>,
     /// How many there are in all.
-    #[serde(default)]
     pub total: Option<u64>,
 }
 
@@ -146,7 +137,6 @@ pub struct PackageDetail {
     #[serde(flatten)]
     pub summary: Summary,
     /// What its newest version says about itself.
-    #[serde(default)]
     pub readme: Option<String>,
     /// What people are told to use instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -164,17 +154,14 @@ pub struct VersionSummary {
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub version: Version,
     /// When it was published.
-    #[serde(default)]
     pub published_at: Option<String>,
     /// By whom.
-    #[serde(default)]
     pub publisher: Option<String>,
     /// How far the registry trusts it.
     #[serde(default, deserialize_with = "lenient_tier")]
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub security_tier: Tier,
     /// What its files are.
-    #[serde(default)]
     pub integrity: Option<String>,
     /// The bytes of its archive.
     #[serde(default)]
@@ -201,10 +188,8 @@ pub struct VersionDetail {
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub version: Version,
     /// When it was published.
-    #[serde(default)]
     pub published_at: Option<String>,
     /// By whom.
-    #[serde(default)]
     pub publisher: Option<String>,
     /// How far the registry trusts it.
     #[serde(default, deserialize_with = "lenient_tier")]
@@ -231,7 +216,6 @@ pub struct VersionDetail {
     #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub manifest: Value,
     /// Its SKILL.md.
-    #[serde(default)]
     pub skill_md: Option<String>,
     /// Its archive.
     pub artifact: Artifact,
@@ -239,11 +223,9 @@ pub struct VersionDetail {
     #[serde(default, deserialize_with = "list::<_, _, MAX_FILES>")]
     pub files: Vec<FileDigest>,
     /// Who signed it, as its signature says.
-    #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
     pub signature: Option<Value>,
     /// What a scan of it found.
-    #[serde(default)]
     pub audit: Option<Audit>,
 }
 
@@ -258,7 +240,6 @@ pub struct Artifact {
     /// Their digest, in hexadecimal digits.
     pub sha256: String,
     /// What the files in it are.
-    #[serde(default)]
     pub integrity: Option<String>,
 }
 
@@ -281,10 +262,8 @@ pub struct Audit {
     /// `ALLOW`, `REVIEW` or `BLOCK`.
     pub verdict: String,
     /// Who scanned.
-    #[serde(default)]
     pub engine: Option<String>,
     /// When.
-    #[serde(default)]
     pub audited_at: Option<String>,
     /// What was found.
     #[serde(default, deserialize_with = "list::<_, _, MAX_VERSIONS>")]
@@ -315,13 +294,10 @@ pub struct Publication {
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub security_tier: Tier,
     /// What the registry's scan found.
-    #[serde(default)]
     pub audit: Option<Audit>,
     /// Its archive.
-    #[serde(default)]
     pub artifact: Option<Artifact>,
     /// The highest version now.
-    #[serde(default)]
     pub latest_version: Option<String>,
 }
 
@@ -361,7 +337,6 @@ pub struct Yank {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct YankDone {
     /// Why nobody is given the version all the same.
-    #[serde(default)]
     pub blocked: Option<String>,
 }
 
@@ -378,10 +353,8 @@ pub struct Deprecate {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryWhoAmI))]
 pub struct WhoAmI {
     /// The address of the account.
-    #[serde(default)]
     pub email: Option<String>,
     /// `user` or `admin`.
-    #[serde(default)]
     pub role: Option<String>,
     /// What the token is good for: `read`, `publish`, `yank`, `owner`.
     #[serde(default, deserialize_with = "list::<_, _, MAX_LISTED>")]

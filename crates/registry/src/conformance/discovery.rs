@@ -6,7 +6,7 @@ use savoir_skill::digest::sha256_hex;
 use serde_json::Value;
 
 use super::{
-    CheckFailure, CheckResult, ConformanceCheck, TestedRegistry, check, ensure, fail,
+    CheckFailure, CheckResult, ConformanceCheck, TestedRegistry, checks, ensure, fail,
     sample::text_of,
     tested_registry::{TestResponse, short},
 };
@@ -17,73 +17,25 @@ const MAX_PAGES: usize = 30;
 const SMALL_PAGE_SIZE: usize = 7;
 
 pub(super) fn checks() -> Vec<ConformanceCheck> {
-    vec![
-        check!(
-            Discovery,
-            Nothing,
-            "config",
-            config,
-            "The index configuration has its version, its address and the address of archives."
-        ),
-        check!(
-            Discovery,
-            Nothing,
-            "well-known",
-            well_known,
-            "The server has an agent-skills index for other tools."
-        ),
-        check!(
-            Discovery,
-            Nothing,
-            "well-known-digest",
-            well_known_digest,
-            "The files of the agent-skills index have the digests in the index."
-        ),
-        check!(Discovery, Nothing, "list", list, "The list has complete summaries and a cursor."),
-        check!(
-            Discovery,
-            Nothing,
-            "cursor",
-            cursor,
-            "Small pages by cursor list the same skills as one large page, each once."
-        ),
-        check!(
-            Discovery,
-            Nothing,
-            "pages",
-            pages,
-            "Numbered pages have their number and the total, and are sorted by name."
-        ),
-        check!(Discovery, Token, "listed", listed, "A published skill is in the list."),
-        check!(
-            Discovery,
-            Token,
-            "filter-tag",
-            filter_tag,
-            "The filter by tag lists only skills with this tag."
-        ),
-        check!(
-            Discovery,
-            Nothing,
-            "filter-tier",
-            filter_tier,
-            "The filter by tier lists only skills of this tier."
-        ),
-        check!(
-            Discovery,
-            Nothing,
-            "filter-time",
-            filter_time,
-            "The filter by time leaves out skills that did not change since."
-        ),
-        check!(
-            Discovery,
-            Nothing,
-            "filter-unknown",
-            filter_unknown,
-            "A tag that no skill has gives an empty list and no error."
-        ),
-    ]
+    checks! { Discovery:
+        Nothing "config" => config,
+            "The index configuration has its version, its address and the address of archives.";
+        Nothing "well-known" => well_known, "The server has an agent-skills index for other tools.";
+        Nothing "well-known-digest" => well_known_digest,
+            "The files of the agent-skills index have the digests in the index.";
+        Nothing "list" => list, "The list has complete summaries and a cursor.";
+        Nothing "cursor" => cursor,
+            "Small pages by cursor list the same skills as one large page, each once.";
+        Nothing "pages" => pages,
+            "Numbered pages have their number and the total, and are sorted by name.";
+        Token "listed" => listed, "A published skill is in the list.";
+        Token "filter-tag" => filter_tag, "The filter by tag lists only skills with this tag.";
+        Nothing "filter-tier" => filter_tier, "The filter by tier lists only skills of this tier.";
+        Nothing "filter-time" => filter_time,
+            "The filter by time leaves out skills that did not change since.";
+        Nothing "filter-unknown" => filter_unknown,
+            "A tag that no skill has gives an empty list and no error.";
+    }
 }
 
 async fn config(registry: &TestedRegistry) -> CheckResult {

@@ -3,58 +3,24 @@
 use reqwest::Method;
 use serde_json::json;
 
-use super::{CheckResult, ConformanceCheck, TestedRegistry, check, ensure, sample::text};
+use super::{CheckResult, ConformanceCheck, TestedRegistry, checks, ensure, sample::text};
 
 pub(super) fn checks() -> Vec<ConformanceCheck> {
-    vec![
-        check!(Errors, Nothing, "not-found", not_found, "What does not exist is 404 not_found."),
-        check!(
-            Errors,
-            Nothing,
-            "method",
-            method,
-            "A wrong method is 405 method_not_allowed, with the allowed methods."
-        ),
-        check!(
-            Errors,
-            Nothing,
-            "unauthorized",
-            unauthorized,
-            "A request without a token is 401 unauthorized."
-        ),
-        check!(
-            Errors,
-            Token,
-            "media-type",
-            media_type,
-            "A body of another media type is 415 unsupported_media_type."
-        ),
-        check!(Errors, Token, "artifact", artifact, "A bad archive is 400 invalid_artifact."),
-        check!(
-            Errors,
-            Token,
-            "manifest",
-            manifest,
-            "A bad SKILL.md is 400 invalid_skill_manifest."
-        ),
-        check!(Errors, Token, "request", request, "A bad body is 400 invalid_request."),
-        check!(Errors, Token, "exists", exists, "An existing version is 409 version_exists."),
-        check!(
-            Errors,
-            Token,
-            "too-large",
-            too_large,
-            "An archive that is too large is 413 artifact_too_large."
-        ),
-        check!(Errors, Token, "audit", audit, "An invalid report is 400 invalid_audit_report."),
-        check!(
-            Errors,
-            Nothing,
-            "json",
-            is_json,
-            "Errors are JSON, whatever the Accept header says."
-        ),
-    ]
+    checks! { Errors:
+        Nothing "not-found" => not_found, "What does not exist is 404 not_found.";
+        Nothing "method" => method,
+            "A wrong method is 405 method_not_allowed, with the allowed methods.";
+        Nothing "unauthorized" => unauthorized, "A request without a token is 401 unauthorized.";
+        Token "media-type" => media_type,
+            "A body of another media type is 415 unsupported_media_type.";
+        Token "artifact" => artifact, "A bad archive is 400 invalid_artifact.";
+        Token "manifest" => manifest, "A bad SKILL.md is 400 invalid_skill_manifest.";
+        Token "request" => request, "A bad body is 400 invalid_request.";
+        Token "exists" => exists, "An existing version is 409 version_exists.";
+        Token "too-large" => too_large, "An archive that is too large is 413 artifact_too_large.";
+        Token "audit" => audit, "An invalid report is 400 invalid_audit_report.";
+        Nothing "json" => is_json, "Errors are JSON, whatever the Accept header says.";
+    }
 }
 
 async fn not_found(registry: &TestedRegistry) -> CheckResult {

@@ -6,82 +6,30 @@ use reqwest::Method;
 use serde_json::Value;
 
 use super::{
-    CheckFailure, CheckRequirement, CheckResult, ConformanceCheck, Group, TestedRegistry, check,
+    CheckFailure, CheckRequirement, CheckResult, ConformanceCheck, Group, TestedRegistry, checks,
     ensure, fail,
     zips::{HOSTILE_ARCHIVES, HostileArchive},
 };
 
 pub(super) fn checks() -> Vec<ConformanceCheck> {
     let mut checks: Vec<ConformanceCheck> = HOSTILE_ARCHIVES.iter().map(archive).collect();
-    checks.extend([
-        check!(
-            Hostile,
-            Nothing,
-            "paths",
-            paths,
-            "Paths with traversal or invalid characters are refused."
-        ),
-        check!(
-            Hostile,
-            Nothing,
-            "names",
-            names,
-            "Invalid names are not found or refused, and never used as file names."
-        ),
-        check!(Hostile, Nothing, "cursor", cursor, "A forged cursor is refused or ignored."),
-        check!(
-            Hostile,
-            Nothing,
-            "per-page",
-            per_page,
-            "Invalid page sizes are refused or limited."
-        ),
-        check!(Hostile, Nothing, "methods", methods, "Unknown methods are refused."),
-        check!(
-            Hostile,
-            Token,
-            "content-type",
-            content_type,
-            "Bodies without a valid content type are refused."
-        ),
-        check!(
-            Hostile,
-            Token,
-            "encoding",
-            encoding,
-            "A body with a content encoding is refused or not decompressed."
-        ),
-        check!(Hostile, Token, "too-large", too_large, "A body that is far too large is refused."),
-        check!(
-            Hostile,
-            Token,
-            "many-parts",
-            many_parts,
-            "A form with thousands of parts is refused."
-        ),
-        check!(
-            Hostile,
-            Token,
-            "deep-json",
-            deep_json,
-            "JSON that is nested too deeply is refused."
-        ),
-        check!(Hostile, Nothing, "headers", headers, "Long headers are refused or ignored."),
-        check!(
-            Hostile,
-            Nothing,
-            "alive",
-            alive,
-            "After all these requests, the registry still answers."
-        ),
-        check!(
-            Hostile,
-            Nothing,
-            "no-failure",
-            no_failure,
-            "No request caused a server error (5xx)."
-        ),
-    ]);
+    checks.extend(checks! { Hostile:
+        Nothing "paths" => paths, "Paths with traversal or invalid characters are refused.";
+        Nothing "names" => names,
+            "Invalid names are not found or refused, and never used as file names.";
+        Nothing "cursor" => cursor, "A forged cursor is refused or ignored.";
+        Nothing "per-page" => per_page, "Invalid page sizes are refused or limited.";
+        Nothing "methods" => methods, "Unknown methods are refused.";
+        Token "content-type" => content_type, "Bodies without a valid content type are refused.";
+        Token "encoding" => encoding,
+            "A body with a content encoding is refused or not decompressed.";
+        Token "too-large" => too_large, "A body that is far too large is refused.";
+        Token "many-parts" => many_parts, "A form with thousands of parts is refused.";
+        Token "deep-json" => deep_json, "JSON that is nested too deeply is refused.";
+        Nothing "headers" => headers, "Long headers are refused or ignored.";
+        Nothing "alive" => alive, "After all these requests, the registry still answers.";
+        Nothing "no-failure" => no_failure, "No request caused a server error (5xx).";
+    });
     checks
 }
 

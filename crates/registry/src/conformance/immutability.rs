@@ -5,7 +5,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::{
-    CheckResult, ConformanceCheck, TestedRegistry, check, ensure, fail, sample::TestSkill,
+    CheckResult, ConformanceCheck, TestedRegistry, checks, ensure, fail, sample::TestSkill,
 };
 
 /// Number of concurrent uploads of one version.
@@ -14,57 +14,19 @@ const CONCURRENT_PUBLISHES: usize = 12;
 const READS_PER_RACE: usize = 20;
 
 pub(super) fn checks() -> Vec<ConformanceCheck> {
-    vec![
-        check!(
-            Immutability,
-            Token,
-            "race",
-            race,
-            "Of many concurrent uploads of one version, one succeeds, and the others are refused."
-        ),
-        check!(
-            Immutability,
-            Token,
-            "race-forms",
-            race_forms,
-            "The same applies to forms and bare zips together, and to the first version of a name."
-        ),
-        check!(
-            Immutability,
-            Token,
-            "methods",
-            methods,
-            "No other method changes or removes a published version."
-        ),
-        check!(
-            Immutability,
-            Token,
-            "yank-keeps",
-            yank_keeps,
-            "A yanked version can still be downloaded by its digest."
-        ),
-        check!(
-            Immutability,
-            Token,
-            "yank-unchosen",
-            yank_unchosen,
-            "No range selects a yanked version, and the index marks it as yanked."
-        ),
-        check!(
-            Immutability,
-            Token,
-            "yank-back",
-            yank_back,
-            "A yank can be undone, and a yanked version cannot be published again."
-        ),
-        check!(
-            Immutability,
-            Token,
-            "deprecate",
-            deprecate,
-            "A version can be deprecated, and its bytes do not change."
-        ),
-    ]
+    checks! { Immutability:
+        Token "race" => race,
+            "Of many concurrent uploads of one version, one succeeds, and the others are refused.";
+        Token "race-forms" => race_forms,
+            "The same applies to forms and bare zips together, and to the first version of a name.";
+        Token "methods" => methods, "No other method changes or removes a published version.";
+        Token "yank-keeps" => yank_keeps, "A yanked version can still be downloaded by its digest.";
+        Token "yank-unchosen" => yank_unchosen,
+            "No range selects a yanked version, and the index marks it as yanked.";
+        Token "yank-back" => yank_back,
+            "A yank can be undone, and a yanked version cannot be published again.";
+        Token "deprecate" => deprecate, "A version can be deprecated, and its bytes do not change.";
+    }
 }
 
 /// Uploads different bytes for one version concurrently; returns the accepted skill.

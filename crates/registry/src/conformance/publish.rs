@@ -6,7 +6,7 @@ use savoir_skill::digest::sha256_hex;
 use serde_json::Value;
 
 use super::{
-    CheckFailure, CheckResult, ConformanceCheck, TestedRegistry, check, ensure, fail,
+    CheckFailure, CheckResult, ConformanceCheck, TestedRegistry, checks, ensure, fail,
     sample::{TestSkill, text, text_of, zip},
     tokens::forged,
 };
@@ -15,126 +15,40 @@ use super::{
 const SEARCH_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) fn checks() -> Vec<ConformanceCheck> {
-    vec![
-        check!(
-            Publish,
-            Token,
-            "created",
-            created,
-            "Publishing a form returns 201 and the published version."
-        ),
-        check!(Publish, Token, "bare", bare, "A bare zip can be published as well."),
-        check!(
-            Publish,
-            Token,
-            "read-index",
-            read_index,
-            "A published version is in its index at once."
-        ),
-        check!(
-            Publish,
-            Token,
-            "read-detail",
-            read_detail,
-            "A published version is in the details of its skill at once."
-        ),
-        check!(
-            Publish,
-            Token,
-            "read-version",
-            read_version,
-            "A published version has its details at once."
-        ),
-        check!(
-            Publish,
-            Token,
-            "read-download",
-            read_download,
-            "A published version can be downloaded at once."
-        ),
-        check!(
-            Publish,
-            Token,
-            "read-search",
-            read_search,
-            "A search finds a published skill within five seconds."
-        ),
-        check!(
-            Publish,
-            Token,
-            "same-bytes",
-            same_bytes,
-            "Publishing a version again with the same bytes is refused."
-        ),
-        check!(
-            Publish,
-            Token,
-            "other-bytes",
-            other_bytes,
-            "Publishing a version again with other bytes is refused and changes nothing."
-        ),
-        check!(
-            Publish,
-            Token,
-            "build-metadata",
-            build_metadata,
-            "A version that differs only in build metadata is refused as existing."
-        ),
-        check!(
-            Publish,
-            Token,
-            "higher",
-            higher,
-            "A higher version becomes the latest; a lower one does not."
-        ),
-        check!(
-            Publish,
-            Token,
-            "skill-part",
-            skill_part,
-            "A SKILL.md next to the archive must be identical to the one in it."
-        ),
-        check!(Publish, Token, "no-artifact", no_artifact, "A form without an archive is refused."),
-        check!(Publish, Token, "not-a-zip", not_a_zip, "A file that is not a zip is refused."),
-        check!(Publish, Token, "zero", zero, "0.0.0 cannot be published."),
-        check!(
-            Publish,
-            Token,
-            "name-differs",
-            name_differs,
-            "The folder of an archive must have the name of the skill."
-        ),
-        check!(Publish, Token, "reserved", reserved, "Reserved names need permission."),
-        check!(Publish, Nothing, "no-token", no_token, "Publishing without a token is refused."),
-        check!(
-            Publish,
-            Nothing,
-            "forged-tokens",
-            forged_tokens,
-            "Publishing with a forged token is refused, always with the same error."
-        ),
-        check!(
-            Publish,
-            Nothing,
-            "huge-token",
-            huge_token,
-            "A huge token is refused, and the registry still answers."
-        ),
-        check!(
-            Publish,
-            Other,
-            "other-owner",
-            other_owner,
-            "Publishing a version of a skill of another owner is refused."
-        ),
-        check!(
-            Publish,
-            Token,
-            "anonymous",
-            anonymous,
-            "The registry assigns versions to texts in the namespace anon."
-        ),
-    ]
+    checks! { Publish:
+        Token "created" => created, "Publishing a form returns 201 and the published version.";
+        Token "bare" => bare, "A bare zip can be published as well.";
+        Token "read-index" => read_index, "A published version is in its index at once.";
+        Token "read-detail" => read_detail,
+            "A published version is in the details of its skill at once.";
+        Token "read-version" => read_version, "A published version has its details at once.";
+        Token "read-download" => read_download, "A published version can be downloaded at once.";
+        Token "read-search" => read_search, "A search finds a published skill within five seconds.";
+        Token "same-bytes" => same_bytes,
+            "Publishing a version again with the same bytes is refused.";
+        Token "other-bytes" => other_bytes,
+            "Publishing a version again with other bytes is refused and changes nothing.";
+        Token "build-metadata" => build_metadata,
+            "A version that differs only in build metadata is refused as existing.";
+        Token "higher" => higher, "A higher version becomes the latest; a lower one does not.";
+        Token "skill-part" => skill_part,
+            "A SKILL.md next to the archive must be identical to the one in it.";
+        Token "no-artifact" => no_artifact, "A form without an archive is refused.";
+        Token "not-a-zip" => not_a_zip, "A file that is not a zip is refused.";
+        Token "zero" => zero, "0.0.0 cannot be published.";
+        Token "name-differs" => name_differs,
+            "The folder of an archive must have the name of the skill.";
+        Token "reserved" => reserved, "Reserved names need permission.";
+        Nothing "no-token" => no_token, "Publishing without a token is refused.";
+        Nothing "forged-tokens" => forged_tokens,
+            "Publishing with a forged token is refused, always with the same error.";
+        Nothing "huge-token" => huge_token,
+            "A huge token is refused, and the registry still answers.";
+        Other "other-owner" => other_owner,
+            "Publishing a version of a skill of another owner is refused.";
+        Token "anonymous" => anonymous,
+            "The registry assigns versions to texts in the namespace anon.";
+    }
 }
 
 async fn created(registry: &TestedRegistry) -> CheckResult {

@@ -7,161 +7,51 @@ use semver::Version;
 use serde_json::Value;
 
 use super::{
-    CheckFailure, CheckResult, ConformanceCheck, TestedRegistry, check, ensure, fail,
+    CheckFailure, CheckResult, ConformanceCheck, TestedRegistry, checks, ensure, fail,
     sample::{PublishedSample, artifact_path, index_path, text_of},
     tested_registry::TestResponse,
 };
 
 pub(super) fn checks() -> Vec<ConformanceCheck> {
-    vec![
-        check!(
-            Pull,
-            Nothing,
-            "index-shape",
-            index_shape,
-            "Every index line has the fields that a resolver needs."
-        ),
-        check!(
-            Pull,
-            Nothing,
-            "index-order",
-            index_order,
-            "An index lists each version once, the highest first."
-        ),
-        check!(
-            Pull,
-            Nothing,
-            "index-unknown",
-            index_unknown,
-            "The index of an unknown name is not found."
-        ),
-        check!(
-            Pull,
-            Nothing,
-            "index-letters",
-            index_letters,
-            "An index is only found below the first letters of its name."
-        ),
-        check!(
-            Pull,
-            Nothing,
-            "index-etag",
-            index_etag,
-            "An index has a strong ETag, and a request with it returns 304."
-        ),
-        check!(
-            Pull,
-            Nothing,
-            "index-caching",
-            index_caching,
-            "Caches revalidate an index after a minute."
-        ),
-        check!(
-            Pull,
-            Nothing,
-            "closure",
-            closure,
-            "One request returns the indexes of several skills."
-        ),
-        check!(
-            Pull,
-            Nothing,
-            "artifact-digest",
-            artifact_digest,
-            "An artefact matches the digest, the size and the integrity of its index line."
-        ),
-        check!(
-            Pull,
-            Nothing,
-            "artifact-layout",
-            artifact_layout,
-            "An artefact is a zip with one folder that has the name of the skill."
-        ),
-        check!(
-            Pull,
-            Nothing,
-            "artifact-immutable",
-            artifact_immutable,
-            "Caches can keep an artefact forever."
-        ),
-        check!(
-            Pull,
-            Nothing,
-            "artifact-etag",
-            artifact_etag,
-            "An artefact has a strong ETag, and a request with it returns 304."
-        ),
-        check!(
-            Pull,
-            Nothing,
-            "artifact-range",
-            artifact_range,
-            "Ranges of an artefact can be downloaded, from the start and from the end."
-        ),
-        check!(
-            Pull,
-            Nothing,
-            "artifact-range-outside",
-            artifact_range_outside,
-            "A range outside of an artefact is refused with its size."
-        ),
-        check!(
-            Pull,
-            Nothing,
-            "artifact-head",
-            artifact_head,
-            "A HEAD request returns the size of an artefact."
-        ),
-        check!(
-            Pull,
-            Nothing,
-            "artifact-unknown",
-            artifact_unknown,
-            "An artefact that was never published is not found."
-        ),
-        check!(
-            Pull,
-            Nothing,
-            "download",
-            download,
-            "A download without a range is the latest version, with version and integrity headers."
-        ),
-        check!(
-            Pull,
-            Token,
-            "download-range",
-            download_range,
-            "A download has the highest version of a range, and a pre-release only if requested."
-        ),
-        check!(
-            Pull,
-            Nothing,
-            "download-none",
-            download_none,
-            "A range that no version matches is not found, and an invalid range is refused."
-        ),
-        check!(
-            Pull,
-            Nothing,
-            "detail",
-            detail,
-            "The details of a skill have its versions, the newest first, and its text."
-        ),
-        check!(
-            Pull,
-            Nothing,
-            "version",
-            version,
-            "The details of a version have the files, the manifest and the text of its artefact."
-        ),
-        check!(
-            Pull,
-            Nothing,
-            "skill-md",
-            skill_md,
-            "SKILL.md is at the address that skillrt uses, byte for byte."
-        ),
-    ]
+    checks! { Pull:
+        Nothing "index-shape" => index_shape,
+            "Every index line has the fields that a resolver needs.";
+        Nothing "index-order" => index_order,
+            "An index lists each version once, the highest first.";
+        Nothing "index-unknown" => index_unknown, "The index of an unknown name is not found.";
+        Nothing "index-letters" => index_letters,
+            "An index is only found below the first letters of its name.";
+        Nothing "index-etag" => index_etag,
+            "An index has a strong ETag, and a request with it returns 304.";
+        Nothing "index-caching" => index_caching, "Caches revalidate an index after a minute.";
+        Nothing "closure" => closure, "One request returns the indexes of several skills.";
+        Nothing "artifact-digest" => artifact_digest,
+            "An artefact matches the digest, the size and the integrity of its index line.";
+        Nothing "artifact-layout" => artifact_layout,
+            "An artefact is a zip with one folder that has the name of the skill.";
+        Nothing "artifact-immutable" => artifact_immutable, "Caches can keep an artefact forever.";
+        Nothing "artifact-etag" => artifact_etag,
+            "An artefact has a strong ETag, and a request with it returns 304.";
+        Nothing "artifact-range" => artifact_range,
+            "Ranges of an artefact can be downloaded, from the start and from the end.";
+        Nothing "artifact-range-outside" => artifact_range_outside,
+            "A range outside of an artefact is refused with its size.";
+        Nothing "artifact-head" => artifact_head, "A HEAD request returns the size of an artefact.";
+        Nothing "artifact-unknown" => artifact_unknown,
+            "An artefact that was never published is not found.";
+        Nothing "download" => download,
+            "A download without a range is the latest version, with version and integrity headers.";
+        Token "download-range" => download_range,
+            "A download has the highest version of a range, and a pre-release only if requested.";
+        Nothing "download-none" => download_none,
+            "A range that no version matches is not found, and an invalid range is refused.";
+        Nothing "detail" => detail,
+            "The details of a skill have its versions, the newest first, and its text.";
+        Nothing "version" => version,
+            "The details of a version have the files, the manifest and the text of its artefact.";
+        Nothing "skill-md" => skill_md,
+            "SKILL.md is at the address that skillrt uses, byte for byte.";
+    }
 }
 
 async fn index_shape(registry: &TestedRegistry) -> CheckResult {

@@ -3,35 +3,25 @@
 use serde_json::Value;
 
 use super::{
-    CheckFailure, CheckResult, ConformanceCheck, TestedRegistry, check, ensure, fail,
+    CheckFailure, CheckResult, ConformanceCheck, TestedRegistry, checks, ensure, fail,
     publish::wait_until_found, sample::text_of,
 };
 
 pub(super) fn checks() -> Vec<ConformanceCheck> {
-    vec![
-        check!(Search, Nothing, "shape", shape, "A search returns the query and summaries."),
-        check!(Search, Token, "exact", exact, "A search for a name lists that skill first."),
-        check!(Search, Token, "typo", typo, "A search finds a name despite a typo."),
-        check!(Search, Token, "body", body, "A search finds words in the text of a skill."),
-        check!(Search, Token, "tag", tag, "A search with a tag lists only skills with this tag."),
-        check!(
-            Search,
-            Nothing,
-            "nothing",
-            nothing,
-            "A search without matches returns an empty list and no error."
-        ),
-        check!(Search, Nothing, "empty", empty, "An empty search is answered or refused."),
-        check!(Search, Nothing, "long", long, "A very long search is answered or refused."),
-        check!(Search, Nothing, "unicode", unicode, "A search accepts letters of all scripts."),
-        check!(
-            Search,
-            Nothing,
-            "operators",
-            operators,
-            "Operators of search engines and databases are treated as text."
-        ),
-    ]
+    checks! { Search:
+        Nothing "shape" => shape, "A search returns the query and summaries.";
+        Token "exact" => exact, "A search for a name lists that skill first.";
+        Token "typo" => typo, "A search finds a name despite a typo.";
+        Token "body" => body, "A search finds words in the text of a skill.";
+        Token "tag" => tag, "A search with a tag lists only skills with this tag.";
+        Nothing "nothing" => nothing,
+            "A search without matches returns an empty list and no error.";
+        Nothing "empty" => empty, "An empty search is answered or refused.";
+        Nothing "long" => long, "A very long search is answered or refused.";
+        Nothing "unicode" => unicode, "A search accepts letters of all scripts.";
+        Nothing "operators" => operators,
+            "Operators of search engines and databases are treated as text.";
+    }
 }
 
 async fn found(registry: &TestedRegistry, pairs: &[(&str, &str)]) -> Result<Value, CheckFailure> {

@@ -15,7 +15,6 @@ struct PreambleInput {
     name: String,
     #[serde(default)]
     description: String,
-    #[serde(default)]
     when_to_use: Option<String>,
 }
 

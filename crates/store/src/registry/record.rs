@@ -130,7 +130,6 @@ pub struct PackageRecord {
     /// When it last changed.
     pub updated_at: i64,
     /// What its users should know.
-    #[serde(default)]
     pub deprecated: Option<String>,
     /// Its versions, the lowest first.
     pub versions: Vec<VersionRecord>,
@@ -187,10 +186,8 @@ pub struct TakenDownRecord {
     /// Since when.
     pub at: i64,
     /// SHA-256 of the artefact, if it is known.
-    #[serde(default)]
     pub sha256: Option<String>,
     /// What a lock holds it to, if it is known.
-    #[serde(default)]
     pub integrity: Option<String>,
 }
 

@@ -55,7 +55,6 @@ struct CachedSkill {
     newer: Option<NewerVersion>,
     published: Option<PublishedStatus>,
     /// When somebody looked at this one alone.
-    #[serde(default)]
     looked: Option<String>,
 }
 

@@ -52,7 +52,6 @@ pub struct IndexLine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub yanked_reason: Option<String>,
     /// What people are told to use instead.
-    #[serde(default)]
     pub deprecated: Option<String>,
     /// The skills that it needs, as `name@range`.
     #[serde(default, deserialize_with = "list::<_, _, MAX_LISTED>")]
@@ -64,10 +63,8 @@ pub struct IndexLine {
     #[serde(default, deserialize_with = "list::<_, _, MAX_LISTED>")]
     pub tools: Vec<String>,
     /// When it was published.
-    #[serde(default)]
     pub published_at: Option<String>,
     /// Who signed it.
-    #[serde(default)]
     pub signer: Option<String>,
 }
 

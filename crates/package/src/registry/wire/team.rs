@@ -35,19 +35,15 @@ pub struct TokenInfo {
     /// By which it is ended.
     pub id: String,
     /// What its owner calls it.
-    #[serde(default)]
     pub name: Option<String>,
     /// What it is good for.
     #[serde(default, deserialize_with = "list::<_, _, MAX_LISTED>")]
     pub scopes: Vec<String>,
     /// When it was made.
-    #[serde(default)]
     pub created_at: Option<String>,
     /// When it ends.
-    #[serde(default)]
     pub expires_at: Option<String>,
     /// When it was used last.
-    #[serde(default)]
     pub last_used_at: Option<String>,
 }
 
@@ -100,7 +96,6 @@ impl TeamRole {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
     /// The address of the account; only those who may know it are told.
-    #[serde(default)]
     pub email: Option<String>,
     /// The number of the account.
     #[serde(default, alias = "id")]
@@ -109,7 +104,6 @@ pub struct Member {
     #[serde(default)]
     pub role: String,
     /// Since when.
-    #[serde(default)]
     pub added_at: Option<String>,
 }
 
@@ -139,13 +133,10 @@ pub struct KeyInfo {
     /// Its public half, as `signature.json` has it or as OpenSSH writes it.
     pub public_key: String,
     /// What its owners call it.
-    #[serde(default)]
     pub label: Option<String>,
     /// When it was registered.
-    #[serde(default)]
     pub added_at: Option<String>,
     /// When it was revoked.
-    #[serde(default)]
     pub revoked_at: Option<String>,
     /// Why.
     #[serde(default, alias = "revoked_why", alias = "reason")]
@@ -248,7 +239,6 @@ pub struct LogEntry {
     #[serde(default, alias = "package")]
     pub name: Option<String>,
     /// To which version.
-    #[serde(default)]
     pub version: Option<String>,
     /// What else there is to know.
     #[serde(default)]
@@ -262,7 +252,6 @@ pub struct Log {
     #[serde(alias = "entries", deserialize_with = "list::<_, _, MAX_PAGE>")]
     pub items: Vec<LogEntry>,
     /// Where older ones begin; nothing at the end.
-    #[serde(default)]
     pub next_cursor: Option<String>,
 }
 
@@ -305,7 +294,6 @@ pub struct Clearance {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cleared {
     /// The only skill that it may be published as.
-    #[serde(default)]
     pub name: Option<String>,
 }
 
@@ -325,7 +313,6 @@ pub struct Judged {
     #[serde(default, deserialize_with = "lenient_tier")]
     pub security_tier: Tier,
     /// What a scan found.
-    #[serde(default)]
     pub audit: Option<Audit>,
     /// Other versions with the same content, as `name@version`, if it was taken down.
     #[serde(default)]

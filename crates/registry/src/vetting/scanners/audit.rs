@@ -23,11 +23,9 @@ struct ScannerReport {
 #[derive(Deserialize)]
 struct Package {
     name: String,
-    #[serde(default)]
     version: Option<String>,
     #[serde(default)]
     vulns: Vec<KnownVulnerability>,
-    #[serde(default)]
     skip_reason: Option<String>,
 }
 

@@ -38,7 +38,6 @@ struct Issue {
     confidence: String,
     #[serde(rename = "issue_text")]
     text: String,
-    #[serde(default)]
     more_info: Option<String>,
 }
 

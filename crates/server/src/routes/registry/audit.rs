@@ -17,13 +17,9 @@ const MAX_FINDINGS: usize = 200;
 #[derive(Debug, Deserialize)]
 pub(super) struct PublisherScanReport {
     verdict: String,
-    #[serde(default)]
     engine: Option<String>,
-    #[serde(default)]
     skill: Option<String>,
-    #[serde(default)]
     version: Option<String>,
-    #[serde(default)]
     manifest_digest: Option<String>,
     #[serde(default)]
     findings: Vec<Value>,
