@@ -27,10 +27,12 @@ mod traces;
 use std::{
     collections::{HashMap, HashSet},
     ffi::OsStr,
-    fmt::{self, Display, Write as _},
+    fmt::{self, Display},
     path::{Path, PathBuf},
     sync::Arc,
 };
+
+use savoir_skill::digest::hex;
 
 use self::{
     search::SearchResult,
@@ -141,15 +143,6 @@ impl Ledger {
     pub fn clashes(&self) -> Vec<NameClash<'_>> {
         clash::find(&self.entries)
     }
-}
-
-/// Formats bytes as hexadecimal digits.
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut hex, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! HTTP responses that can be cached, with `ETag` and range requests.
 
-use std::{fmt::Write as _, ops::Range};
+use std::ops::Range;
 
 use axum::{
     body::Body,
@@ -8,6 +8,7 @@ use axum::{
     response::Response,
 };
 use bytes::Bytes;
+use savoir_skill::digest::hex;
 use sha2::{Digest as _, Sha256};
 
 /// How long clients may cache a response.
@@ -137,11 +138,7 @@ fn insert(response: &mut Response, name: HeaderName, value: &str) {
 
 /// The first half of a SHA-256 digest, which is enough for an `ETag`.
 pub(super) fn short_digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes)[..16].iter().fold(String::with_capacity(32), |mut text, byte| {
-        // Writing into a string does not fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    hex(&Sha256::digest(bytes)[..16])
 }
 
 /// Whether `If-None-Match` contains this `ETag`.

@@ -10,6 +10,7 @@ use axum::{
     extract::{FromRequest, MatchedPath, Request},
     http::{HeaderMap, Method, header, request::Parts},
 };
+use savoir_skill::digest::sha256_hex;
 use savoir_store::{ApiToken, Role, User, registry::Actor};
 use sha2::{Digest as _, Sha256};
 
@@ -267,13 +268,7 @@ fn bearer_token(headers: &HeaderMap) -> ApiResult<&str> {
 
 /// SHA-256 in hexadecimal digits.
 pub(crate) fn token_digest(secret: &str) -> String {
-    use std::fmt::Write as _;
-
-    Sha256::digest(secret.as_bytes()).iter().fold(String::with_capacity(64), |mut text, byte| {
-        // Writing into a string does not fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    sha256_hex(secret.as_bytes())
 }
 
 /// The key for the rate limit of all routes, before the request is authenticated: the user of a

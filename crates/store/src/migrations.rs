@@ -3,7 +3,7 @@
 //! Forward only. Several processes may start at once: one does the work under a lock, the others
 //! find it done.
 
-use sha2::{Digest, Sha256};
+use savoir_skill::digest::sha256_hex;
 use sqlx::{AnyConnection, AssertSqlSafe, raw_sql};
 
 use crate::{
@@ -17,52 +17,34 @@ struct Migration {
     postgres: &'static str,
 }
 
+/// A migration with one text for both databases, or with `each` a text for each of them.
+macro_rules! migration {
+    ($version:literal $file:literal) => {
+        Migration {
+            version: $version,
+            sqlite: include_str!(concat!("../migrations/", $file, ".sql")),
+            postgres: include_str!(concat!("../migrations/", $file, ".sql")),
+        }
+    };
+    ($version:literal each $file:literal) => {
+        Migration {
+            version: $version,
+            sqlite: include_str!(concat!("../migrations/sqlite/", $file, ".sql")),
+            postgres: include_str!(concat!("../migrations/postgres/", $file, ".sql")),
+        }
+    };
+}
+
 const MIGRATIONS: &[Migration] = &[
-    Migration {
-        version: 1,
-        sqlite: include_str!("../migrations/0001_tables.sql"),
-        postgres: include_str!("../migrations/0001_tables.sql"),
-    },
-    Migration {
-        version: 2,
-        sqlite: include_str!("../migrations/sqlite/0002_accounts.sql"),
-        postgres: include_str!("../migrations/postgres/0002_accounts.sql"),
-    },
-    Migration {
-        version: 3,
-        sqlite: include_str!("../migrations/sqlite/0003_search.sql"),
-        postgres: include_str!("../migrations/postgres/0003_search.sql"),
-    },
-    Migration {
-        version: 4,
-        sqlite: include_str!("../migrations/0004_housekeeping.sql"),
-        postgres: include_str!("../migrations/0004_housekeeping.sql"),
-    },
-    Migration {
-        version: 5,
-        sqlite: include_str!("../migrations/sqlite/0005_registry.sql"),
-        postgres: include_str!("../migrations/postgres/0005_registry.sql"),
-    },
-    Migration {
-        version: 6,
-        sqlite: include_str!("../migrations/0006_skills.sql"),
-        postgres: include_str!("../migrations/0006_skills.sql"),
-    },
-    Migration {
-        version: 7,
-        sqlite: include_str!("../migrations/sqlite/0007_taken_down.sql"),
-        postgres: include_str!("../migrations/postgres/0007_taken_down.sql"),
-    },
-    Migration {
-        version: 8,
-        sqlite: include_str!("../migrations/0008_displaced_keys.sql"),
-        postgres: include_str!("../migrations/0008_displaced_keys.sql"),
-    },
-    Migration {
-        version: 9,
-        sqlite: include_str!("../migrations/0009_quotas.sql"),
-        postgres: include_str!("../migrations/0009_quotas.sql"),
-    },
+    migration!(1 "0001_tables"),
+    migration!(2 each "0002_accounts"),
+    migration!(3 each "0003_search"),
+    migration!(4 "0004_housekeeping"),
+    migration!(5 each "0005_registry"),
+    migration!(6 "0006_skills"),
+    migration!(7 each "0007_taken_down"),
+    migration!(8 "0008_displaced_keys"),
+    migration!(9 "0009_quotas"),
 ];
 
 impl Migration {
@@ -74,12 +56,7 @@ impl Migration {
     }
 
     fn checksum(&self, kind: DatabaseKind) -> String {
-        use std::fmt::Write as _;
-        let mut digits = String::with_capacity(64);
-        for byte in Sha256::digest(self.text(kind).as_bytes()) {
-            let _ = write!(digits, "{byte:02x}");
-        }
-        digits
+        sha256_hex(self.text(kind).as_bytes())
     }
 }
 

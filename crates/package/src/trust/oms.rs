@@ -25,7 +25,7 @@ use aws_lc_rs::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use jiff::civil::DateTime;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, UnixTime, pem::PemObject as _};
-use savoir_skill::digest::sha256_hex;
+use savoir_skill::digest::{hex, sha256_hex};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -36,7 +36,7 @@ use zeroize::Zeroizing;
 use super::{
     KeyError, KeyKind, PublicKey, TrustStore, TrustedKey, file, json,
     keys::refuse_readable,
-    public::{bundle_id, hex, x509_id},
+    public::{bundle_id, x509_id},
     signature::{Difference, UNSIGNED_FILES, content, is_digest},
 };
 use crate::Tree;

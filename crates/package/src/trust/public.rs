@@ -1,6 +1,6 @@
 //! Parses public keys of every kind that can be trusted.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 use aws_lc_rs::{
     digest::{self, SHA1_FOR_LEGACY_USE_ONLY},
@@ -8,7 +8,7 @@ use aws_lc_rs::{
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use rustls_pki_types::{CertificateDer, pem::PemObject as _};
-use savoir_skill::digest::sha256_hex;
+use savoir_skill::digest::{hex, sha256_hex};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -184,14 +184,4 @@ fn openpgp_id(bytes: &[u8]) -> Result<String, PublicKeyError> {
         }
         openpgp::FingerprintedKey::Version6(bytes) => format!("openpgp:{}", sha256_hex(&bytes)),
     })
-}
-
-/// Formats bytes as lower-case hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }

@@ -1,7 +1,7 @@
 //! Offers files of skills as MCP resources, and whole skills with the skills extension of the
 //! protocol: with the digest and the size of every file.
 
-use std::{fmt::Write as _, sync::Arc};
+use std::sync::Arc;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use rmcp::{
@@ -12,7 +12,7 @@ use rmcp::{
     },
 };
 use savoir_agent::library::{Library, LibraryError, MAX_SERVED_FILE_BYTES};
-use savoir_skill::{Source, name::shorten_name, read};
+use savoir_skill::{Source, digest::sha256_hex, name::shorten_name, read};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -266,11 +266,7 @@ fn fields(bytes: Vec<u8>) -> Option<JsonObject> {
 }
 
 fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().fold("sha256:".to_owned(), |mut text, byte| {
-        // Writing into a string does not fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    format!("sha256:{}", sha256_hex(bytes))
 }
 
 fn resource(skill: &str, path: &str, size: u64) -> Resource {

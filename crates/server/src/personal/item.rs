@@ -2,15 +2,16 @@
 
 use savoir_skill::{
     allowed_tools::ToolGrant,
-    dialect::personal_agent::{Lifecycle, Provenance},
+    dialect::{
+        agent_flow::without_owner,
+        personal_agent::{Lifecycle, Provenance},
+    },
+    digest::hex,
 };
-use savoir_store::{SkillFacts, SkillFile};
+use savoir_store::{Resource, SkillFacts, SkillFile};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
-
-use savoir_skill::dialect::agent_flow::without_owner;
-use savoir_store::Resource;
 
 /// A skill with what is known of it.
 #[derive(Debug, Serialize, ToSchema)]
@@ -65,17 +66,11 @@ impl Item {
 
 /// The digest of all files of a skill, independent of the owner: SHA-256 in hexadecimal digits.
 pub(crate) fn digest<'a>(text: &str, resources: impl IntoIterator<Item = &'a Resource>) -> String {
-    use std::fmt::Write as _;
-
     let mut hash = Sha256::new();
     hash.update(Sha256::digest(without_owner(text)));
     for resource in resources {
         hash.update(Sha256::digest(&resource.path));
         hash.update(Sha256::digest(&resource.bytes));
     }
-    hash.finalize().iter().fold(String::with_capacity(64), |mut digits, byte| {
-        // Writing into a string cannot fail.
-        let _ = write!(digits, "{byte:02x}");
-        digits
-    })
+    hex(&hash.finalize())
 }

@@ -8,7 +8,6 @@ mod whole;
 
 use std::{
     collections::HashMap,
-    fmt::Write as _,
     fs::{self, File, Metadata},
     io::{self, Read as _},
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
@@ -17,6 +16,7 @@ use std::{
     time::Duration,
 };
 
+use savoir_skill::digest::hex;
 use sha2::{Digest as _, Sha256};
 
 use super::{MAX_FILE_BYTES, SkillFile, WriteError, damaged, is_name, no_name};
@@ -49,10 +49,7 @@ fn version(stamp: &FileStamp, text: &str) -> String {
     let mut hash = Sha256::new();
     hash.update(format!("{stamp:?}"));
     hash.update(text);
-    hash.finalize().iter().take(16).fold(String::new(), |mut digits, byte| {
-        let _ = write!(digits, "{byte:02x}");
-        digits
-    })
+    hex(&hash.finalize()[..16])
 }
 
 fn is_absent(error: &io::Error) -> bool {

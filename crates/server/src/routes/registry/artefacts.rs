@@ -15,6 +15,7 @@ use axum::{
 use bytes::Bytes;
 use futures::{Stream, stream};
 use savoir_registry::{CachePolicy, CacheableResponse, matches_if_none_match, requested_range};
+use savoir_skill::digest::hex;
 use savoir_store::registry::PackageVersion;
 use semver::Version;
 use sha2::{Digest as _, Sha256};
@@ -263,14 +264,7 @@ impl ArchiveStream {
     }
 
     fn has_expected_digest(&mut self) -> bool {
-        use std::fmt::Write as _;
-
-        let digest = self.digest.take().unwrap_or_default().finalize();
-        let hex = digest.iter().fold(String::new(), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        });
-        hex == self.sha256
+        hex(&self.digest.take().unwrap_or_default().finalize()) == self.sha256
     }
 
     /// Aborts the connection, so that the client does not take a part for the whole.
