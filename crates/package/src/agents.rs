@@ -158,7 +158,7 @@ impl std::fmt::Display for UnknownAgent {
         write!(f, "unknown agent `{}`", self.word.escape_debug())?;
         match self.near {
             Some(near) => write!(f, "; did you mean `{near}`?"),
-            None => Ok(()),
+            None => f.write_str("; known are claude-code, codex, cursor and about 80 others"),
         }
     }
 }

@@ -219,7 +219,7 @@ impl Page {
             0 => String::new(),
             grave => format!(", {grave} of which need a second look"),
         };
-        let text = format!("this asks for {count} rights{grave}, far more than usual");
+        let text = format!("this asks for {count} permissions{grave}, far more than usual");
         let text = match self.length {
             QuestionLength::Question => {
                 format!("{text}: read them all with `{}`", details_command(request))
@@ -279,7 +279,7 @@ impl Page {
         // The warning at the top may have scrolled off the screen.
         if count > MAX_UNWARNED_PERMISSIONS {
             let text =
-                format!("{count} rights: few skills need so many, and it is easy to miss one");
+                format!("{count} permissions: few skills need so many, and it is easy to miss one");
             self.push(LineRole::Warning, "warning", text);
         }
     }

@@ -19,7 +19,10 @@ fn agent_ids_are_unambiguous() {
     assert_eq!(Agent::ALL.len(), 85);
     assert_eq!(Agent::by_id("kimi-cli").unwrap().id, "kimi-code-cli");
     let unknown = Agent::by_id("notepad").unwrap_err();
-    assert_eq!(unknown.to_string(), "unknown agent `notepad`");
+    assert_eq!(
+        unknown.to_string(),
+        "unknown agent `notepad`; known are claude-code, codex, cursor and about 80 others"
+    );
     for (word, id) in [
         ("claude", "claude-code"),
         ("gemini", "gemini-cli"),

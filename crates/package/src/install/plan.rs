@@ -158,7 +158,7 @@ impl fmt::Display for PlannedChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::New { name, version, agents } => {
-                write!(f, "`{name}`{} is new in {}", shown(version), agents.join(", "))
+                write!(f, "`{name}`{} is installed for {}", shown(version), agents.join(", "))
             }
             Self::Updated { name, from, to } if from == to => {
                 write!(f, "`{name}`{} is updated: its files changed", shown(to))

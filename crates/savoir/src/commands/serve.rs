@@ -38,9 +38,9 @@ use crate::{
 /// Serve skills, chat, knowledge, workflows and a registry over HTTP
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-By default the server listens on this machine only and stores everything in one folder. Every
-option has an environment variable, SAVOIR_ and its name (SAVOIR_DATABASE for --database), and a key
-in the table [serve] of ~/.config/savoir/config.toml. Pass passwords in environment variables: other
+By default the server listens on this machine only and stores everything in one folder. `savoir
+config` lists the settings. Each can be an option, a key in the table [serve] of
+~/.config/savoir/config.toml, or an environment variable (SAVOIR_DATABASE for database). Pass passwords in environment variables: other
 users can see command lines.
 
 Examples:

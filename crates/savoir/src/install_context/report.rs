@@ -59,7 +59,7 @@ impl Report {
             losses(change, &mut text);
         }
         if changes().next().is_none() {
-            text.push_str(if nothing { "nothing to do\n" } else { "done\n" });
+            text.push_str(if nothing { "nothing to do\n" } else { "savoir.lock is updated\n" });
         }
         output::text(&text)
     }

@@ -2,7 +2,7 @@
 //!
 //! Their authors saw neither the rules nor each other's sets. The rules were fitted with the sets in
 //! sight, one after the other, so what they reach here says how much a change spoils, and not how much
-//! of an unknown set they find: `docs/guides/scan.md` has the figures from before a set was looked at.
+//! of an unknown set they find: `docs/concepts/security.md` has the figures from before a set was looked at.
 
 use std::{collections::BTreeMap, fs, path::Path};
 

@@ -69,7 +69,7 @@ pub enum Decision {
     Auto,
     /// The user is asked.
     Prompt,
-    /// Granted inside the sandbox with limits on CPU, memory and bandwidth.
+    /// Granted inside the sandbox with limits on CPU and memory.
     Sandboxed,
     /// `domain:none` grants nothing.
     NotNeeded,

@@ -269,7 +269,7 @@ fn flooded() -> Request {
 fn dangerous_permissions_are_always_listed() {
     let text = text(&flooded());
     let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("no {part:?} in {text}"));
-    let first = "\nwarning      this asks for 45 rights, 4 of which need a second look, far more\n";
+    let first = "\nwarning      this asks for 45 permissions, 4 of which need a second look, far\n";
     assert!(text.starts_with(first), "{text}");
     at("`savoir approve\n             /home/me/skills/git-helper --details`");
     assert!(at("permissions  may read files below ~/.ssh, where credentials are kept") > 0);
@@ -278,7 +278,7 @@ fn dangerous_permissions_are_always_listed() {
     assert!(at("to evil.example") < harmless, "{text}");
     assert!(at("may run python3, which can run any other code") < harmless, "{text}");
     at("may read 20 files and folders: files below ./docs/0;");
-    assert!(text.contains("warning      45 rights: few skills need so many"), "{text}");
+    assert!(text.contains("warning      45 permissions: few skills need so many"), "{text}");
     assert!(text.lines().count() < 28, "{text}");
 }
 
