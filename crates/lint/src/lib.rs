@@ -24,4 +24,4 @@ mod visible;
 pub use diagnostic::{Diagnostic, Edit, Fix, Safety, Severity};
 pub use rule_docs::RuleDocs;
 pub use source::{MAX_FILE_BYTES, Position, Source, SourceError, Span, floor_char_boundary};
-pub use visible::{harmless, visible};
+pub use visible::{harmless, visible, visible_json};

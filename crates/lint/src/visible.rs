@@ -66,9 +66,44 @@ pub fn harmless(text: &str) -> Cow<'_, str> {
     Cow::Owned(result)
 }
 
+/// Escapes the hidden characters in the strings of a JSON document, which keeps its meaning.
+///
+/// ```
+/// assert_eq!(savoir_lint::visible_json("[\n\"a\u{202e}b\"]"), "[\n\"a\\u202eb\"]");
+/// ```
+pub fn visible_json(json: &str) -> Cow<'_, str> {
+    // Outside of strings there are only line ends and blanks.
+    let is_hidden = |character: char| is_hidden(character) && character != '\n';
+    if !json.contains(is_hidden) {
+        return Cow::Borrowed(json);
+    }
+    let mut result = String::with_capacity(json.len() + 16);
+    for character in json.chars() {
+        if is_hidden(character) {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                // Writing to a string cannot fail.
+                let _ = write!(result, "\\u{unit:04x}");
+            }
+        } else {
+            result.push(character);
+        }
+    }
+    Cow::Owned(result)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn json_keeps_its_meaning() {
+        let value =
+            serde_json::json!({"a\u{9b}": ["x\u{202e}y", "\u{e0041}", "line\nend", "plain"]});
+        let text = serde_json::to_string_pretty(&value).unwrap();
+        let escaped = visible_json(&text);
+        assert!(!escaped.contains(|character| is_hidden(character) && character != '\n'));
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&escaped).unwrap(), value);
+    }
 
     #[test]
     fn leaves_what_can_be_seen() {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anstream::{AutoStream, ColorChoice};
-use savoir_lint::visible;
+use savoir_lint::{visible, visible_json};
 use serde::Serialize;
 
 use crate::error::CommandError;
@@ -39,9 +39,10 @@ pub(crate) fn width() -> Option<usize> {
 
 /// Prints a value as JSON, one line per field.
 pub(crate) fn json(value: &impl Serialize) -> Result<(), CommandError> {
+    // Names from a skill could otherwise change what a terminal or a log shows.
+    let json = serde_json::to_string_pretty(value)?;
     let mut out = stdout();
-    serde_json::to_writer_pretty(&mut out, value)?;
-    writeln!(out)?;
+    writeln!(out, "{}", visible_json(&json))?;
     flush(out)
 }
 

@@ -72,6 +72,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let verdict = match below.as_slice() {
         [] => scan_one(&path, args.deep, format)?,
         [skill] => scan_one(skill, args.deep, format)?,
+        _ if args.deep && lookup::is_skill(&path) => scan_one(&path, true, format)?,
         several => scan_all(&path, several, args.deep, format)?,
     };
     Ok(ExitCode::from(match verdict {
@@ -121,10 +122,11 @@ fn scan_tree(path: &Path, tree: &Tree) -> Report {
     report
 }
 
-/// The skills in a folder that is not a skill itself.
+/// The skills in a folder with several of them. A skill may contain others: agents load each of them
+/// as a skill of its own, so each gets its own verdict.
 fn skills_below(path: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    if !path.is_dir() || lookup::is_skill(path) {
+    if !path.is_dir() {
         return found;
     }
     discover::walk_all(&[path.to_owned()], &mut |candidate| {
