@@ -9,8 +9,13 @@ set -euo pipefail
 path=${SAVOIR_PATH:-.}
 failed=0
 
+# Escape a text for a workflow command.
+escape() {
+	printf '%s' "$1" | tr '\n\r' '  ' | sed 's/%/%25/g'
+}
+
 fail() {
-	echo "::error title=savoir::$1; hint: $2"
+	echo "::error title=savoir::$(escape "$1; hint: $2")"
 	exit 1
 }
 
@@ -36,7 +41,11 @@ fi
 
 if [ "$SAVOIR_SCAN" != off ]; then
 	verdict=0
+	# Findings quote the skill, which must not be able to give commands to the runner.
+	token=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+	echo "::stop-commands::$token"
 	savoir scan -- "$path" || verdict=$?
+	echo "::$token::"
 	sarif=$RUNNER_TEMP/savoir-scan.sarif
 	savoir scan --format sarif -- "$path" >"$sarif" || true
 	[ ! -s "$sarif" ] || echo "scan-sarif=$sarif" >>"$GITHUB_OUTPUT"
@@ -54,7 +63,7 @@ if [ "$SAVOIR_SCAN" != off ]; then
 		failed=1
 		;;
 	*)
-		echo "::error title=savoir scan::$path was not scanned"
+		echo "::error title=savoir scan::$(escape "$path") was not scanned"
 		failed=1
 		;;
 	esac
