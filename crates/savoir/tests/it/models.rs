@@ -113,7 +113,10 @@ fn answer_is_validated_against_the_output_schema() {
     let (code, stdout, stderr) = run(&["{\"verdict\": \"maybe\"}"], &[]);
     assert_eq!((code, stdout.as_str()), (Some(1), ""), "{stderr}");
     assert!(stderr.starts_with("{\"verdict\": \"maybe\"}\nerror: "), "{stderr}");
-    assert!(stderr.contains("does not match the schema: /verdict: value must be one of"), "{stderr}");
+    assert!(
+        stderr.contains("does not match the schema: /verdict: value must be one of"),
+        "{stderr}"
+    );
     let (code, stdout, stderr) = run(&["Looks good."], &["--json"]);
     assert_eq!(code, Some(1), "{stderr}");
     let last: Vec<&str> = stdout.lines().rev().take(2).collect();

@@ -16,64 +16,56 @@ fn publish(project: &TestProject, site: &Site, name: &str, version: &str) {
     site.publish(name, &project.signed(last, version, &gaia(last, version, &[], &[])));
 }
 
-/// A machine on which `project_with_one_registry` 1.1.0 is installed, of which there is 1.0.0, too.
+/// A machine on which `calm` 1.1.0 is installed, of which there is 1.0.0, too.
 async fn project_with_one_registry() -> (TestProject, Site, Registries) {
     let (project, site) = (TestProject::new(), Site::start().await);
-    publish(&project, &site, "project_with_one_registry", "1.0.0");
-    publish(&project, &site, "project_with_one_registry", "1.1.0");
+    publish(&project, &site, "calm", "1.0.0");
+    publish(&project, &site, "calm", "1.1.0");
     let all = registries(&project, vec![site.entry()]);
-    assert_eq!(
-        installed(&project, &all, &["project_with_one_registry"]).await,
-        ["project_with_one_registry 1.1.0"]
-    );
+    assert_eq!(installed(&project, &all, &["calm"]).await, ["calm 1.1.0"]);
     (project, site, all)
 }
 
 fn note(reason: &str) -> GatherNote {
-    let (name, version) = ("project_with_one_registry".to_owned(), Version::new(1, 1, 0));
+    let (name, version) = ("calm".to_owned(), Version::new(1, 1, 0));
     GatherNote::TakenDown { name, version, reason: Some(reason.to_owned()) }
 }
 
 #[tokio::test]
 async fn requesting_taken_down_version_again_installs_another() {
     let (project, site, all) = project_with_one_registry().await;
-    site.take_down("project_with_one_registry", "1.1.0", "it steals");
+    site.take_down("calm", "1.1.0", "it steals");
     let found = gathered(&project, &all, &[], Update::Nothing).await.unwrap();
     assert_eq!((found.arrivals.len(), found.notes), (0, vec![note("it steals")]));
-    let found =
-        gathered(&project, &all, &["project_with_one_registry"], Update::Nothing).await.unwrap();
+    let found = gathered(&project, &all, &["calm"], Update::Nothing).await.unwrap();
     assert_eq!(found.notes, []);
     take(&project, &found);
-    assert_eq!(versions(&project), ["project_with_one_registry 1.0.0"]);
+    assert_eq!(versions(&project), ["calm 1.0.0"]);
 }
 
 #[tokio::test]
 async fn update_replaces_or_keeps_taken_down_version() {
     let (project, site, all) = project_with_one_registry().await;
     publish(&project, &site, "other", "1.0.0");
-    assert_eq!(
-        installed(&project, &all, &["other"]).await,
-        ["project_with_one_registry 1.1.0", "other 1.0.0"]
-    );
-    site.take_down("project_with_one_registry", "1.1.0", "it steals");
+    assert_eq!(installed(&project, &all, &["other"]).await, ["calm 1.1.0", "other 1.0.0"]);
+    site.take_down("calm", "1.1.0", "it steals");
     publish(&project, &site, "other", "1.2.0");
     let state = project.skill_set().state().unwrap();
     take(&project, &gathered(&project, &all, &[], Update::All).await.unwrap());
-    assert_eq!(versions(&project), ["project_with_one_registry 1.0.0", "other 1.2.0"]);
+    assert_eq!(versions(&project), ["calm 1.0.0", "other 1.2.0"]);
     // Nothing else of it is left, which keeps nobody from updating the rest.
-    site.take_down("project_with_one_registry", "1.0.0", "it steals, too");
+    site.take_down("calm", "1.0.0", "it steals, too");
     publish(&project, &site, "other", "1.3.0");
     let found = gathered(&project, &all, &[], Update::All).await.unwrap();
     assert_eq!(found.notes.len(), 1, "{:?}", found.notes);
     take(&project, &found);
-    assert_eq!(versions(&project), ["project_with_one_registry 1.0.0", "other 1.3.0"]);
+    assert_eq!(versions(&project), ["calm 1.0.0", "other 1.3.0"]);
     // A lock from before brings it to nobody, neither from the registry nor from a copy.
-    let locked = &state.lock.skills["project_with_one_registry"];
-    let error = all.fetch_locked("project_with_one_registry", locked).await.unwrap_err();
+    let locked = &state.lock.skills["calm"];
+    let error = all.fetch_locked("calm", locked).await.unwrap_err();
     assert_eq!(error.code(), "taken_down");
     assert!(error.to_string().contains("was taken down: it steals;"), "{error}");
-    let names: BTreeSet<String> =
-        ["project_with_one_registry".to_owned(), "other".to_owned()].into();
+    let names: BTreeSet<String> = ["calm".to_owned(), "other".to_owned()].into();
     let error = check_still_available(&all, &state, &names).await.unwrap_err();
     assert_eq!(error.code(), "taken_down");
     let names: BTreeSet<String> = ["other".to_owned()].into();
@@ -85,25 +77,22 @@ async fn taken_down_skill_is_not_reported_as_unknown() {
     let (_, site, _) = project_with_one_registry().await;
     let other = TestProject::new();
     let all = registries(&other, vec![site.entry()]);
-    site.take_down("project_with_one_registry", "1.1.0", "it steals");
-    let error = gathered(&other, &all, &["project_with_one_registry@1.1.0"], Update::Nothing)
-        .await
-        .unwrap_err();
+    site.take_down("calm", "1.1.0", "it steals");
+    let error = gathered(&other, &all, &["calm@1.1.0"], Update::Nothing).await.unwrap_err();
     assert_eq!(error.code(), "version_conflict");
-    let hint = "`project_with_one_registry` 1.1.0 was taken down by its registry: it steals";
+    let hint = "`calm` 1.1.0 was taken down by its registry: it steals";
     assert!(error.hints().iter().any(|said| said == hint), "{:?}", error.hints());
-    site.take_down("project_with_one_registry", "1.0.0", "it steals, too");
-    let error =
-        gathered(&other, &all, &["project_with_one_registry"], Update::Nothing).await.unwrap_err();
+    site.take_down("calm", "1.0.0", "it steals, too");
+    let error = gathered(&other, &all, &["calm"], Update::Nothing).await.unwrap_err();
     assert_eq!(error.code(), "taken_down", "{error}");
-    assert!(error.to_string().contains("`project_with_one_registry` 1.1.0 in"), "{error}");
+    assert!(error.to_string().contains("`calm` 1.1.0 in"), "{error}");
     assert_eq!(error.hints(), Vec::<String>::new());
 }
 
 #[tokio::test]
 async fn unresponsive_registry_does_not_unlock_versions() {
     let (project, site, other) = (TestProject::new(), Site::start().await, Site::start().await);
-    publish(&project, &site, "acme/project_with_one_registry", "1.0.0");
+    publish(&project, &site, "acme/calm", "1.0.0");
     publish(&project, &other, "world/quiet", "1.0.0");
     let owned = |site: &Site, namespace: &str| RegistryEntry {
         namespaces: vec![namespace.to_owned()],
@@ -111,11 +100,10 @@ async fn unresponsive_registry_does_not_unlock_versions() {
     };
     let entries = || vec![owned(&site, "acme"), owned(&other, "world")];
     let all = registries(&project, entries());
-    installed(&project, &all, &["acme/project_with_one_registry", "world/quiet"]).await;
+    installed(&project, &all, &["acme/calm", "world/quiet"]).await;
     let state = project.skill_set().state().unwrap();
-    let names: BTreeSet<String> =
-        ["project_with_one_registry".to_owned(), "quiet".to_owned()].into();
-    site.take_down("acme/project_with_one_registry", "1.0.0", "it steals");
+    let names: BTreeSet<String> = ["calm".to_owned(), "quiet".to_owned()].into();
+    site.take_down("acme/calm", "1.0.0", "it steals");
     let entries = entries();
     other.stop().await;
     // One that answers is heard, whoever else does not.

@@ -31,9 +31,9 @@ async fn newer_versions_within_and_outside_the_range_are_reported() {
     };
     publish("acme/pdf", "1.0.0", &["base, version: \"~1.0\""]);
     publish("base", "1.0.0", &[]);
-    publish("project_with_one_registry", "1.0.0", &[]);
+    publish("calm", "1.0.0", &[]);
     let all = registries(&project, vec![site.entry()]);
-    installed(&project, &all, &["acme/pdf@^1", "project_with_one_registry"]).await;
+    installed(&project, &all, &["acme/pdf@^1", "calm"]).await;
     for version in ["1.1.0", "1.2.0", "2.0.0", "3.0.0-rc.1"] {
         publish("acme/pdf", version, &[]);
     }
@@ -52,57 +52,40 @@ async fn newer_versions_within_and_outside_the_range_are_reported() {
     assert_eq!(found["pdf"], Availability::Published(pdf));
     let base = published(Some("1.0.1"), Some("1.1.0"));
     assert_eq!(found["base"], Availability::Published(base.clone()), "as who needs it says");
-    assert_eq!(found["project_with_one_registry"], Availability::Current);
+    assert_eq!(found["calm"], Availability::Current);
     // It is told again without a network.
     updates::save_updates(&project.data(), &project.path(""), &state, &found).unwrap();
     let again = updates::load_cached_updates(&project.data(), &project.path(""), &state).unwrap();
     assert_eq!(again.skills["base"], Availability::Published(base));
-    site.edit("project_with_one_registry", |line| line.yanked = true);
+    site.edit("calm", |line| line.yanked = true);
     let withdrawn = PublishedStatus { yanked: true, ..PublishedStatus::default() };
-    assert_eq!(
-        check_registries(&all, &state).await["project_with_one_registry"],
-        Availability::Published(withdrawn)
-    );
+    assert_eq!(check_registries(&all, &state).await["calm"], Availability::Published(withdrawn));
 }
 
 #[tokio::test]
 async fn taken_down_and_missing_versions_are_reported() {
     let (project, site) = (TestProject::new(), Site::start().await);
     let publish = |version: &str| {
-        site.publish(
-            "project_with_one_registry",
-            &project.signed(
-                "project_with_one_registry",
-                version,
-                &gaia("project_with_one_registry", version, &[], &[]),
-            ),
-        );
+        site.publish("calm", &project.signed("calm", version, &gaia("calm", version, &[], &[])));
     };
     publish("1.0.0");
     let all = registries(&project, vec![site.entry()]);
-    installed(&project, &all, &["project_with_one_registry"]).await;
-    std::fs::remove_file(site.path("index/v1/ca/project_with_one_registry")).unwrap();
+    installed(&project, &all, &["calm"]).await;
+    std::fs::remove_file(site.path("index/v1/ca/calm")).unwrap();
     publish("1.1.0");
     let state = project.skill_set().state().unwrap();
     let missing = PublishedStatus { missing: true, ..published(Some("1.1.0"), None) };
-    assert_eq!(
-        check_registries(&all, &state).await["project_with_one_registry"],
-        Availability::Published(missing)
-    );
-    let gone = "{\"name\":\"project_with_one_registry\",\"version\":\"1.0.0\",\"withdrawn\":true,\
+    assert_eq!(check_registries(&all, &state).await["calm"], Availability::Published(missing));
+    let gone = "{\"name\":\"calm\",\"version\":\"1.0.0\",\"withdrawn\":true,\
         \"withdrawn_reason\":\"it steals\"}\n";
-    let index =
-        std::fs::read_to_string(site.path("index/v1/ca/project_with_one_registry")).unwrap();
-    site.write("index/v1/ca/project_with_one_registry", format!("{index}{gone}").as_bytes());
+    let index = std::fs::read_to_string(site.path("index/v1/ca/calm")).unwrap();
+    site.write("index/v1/ca/calm", format!("{index}{gone}").as_bytes());
     let taken_down = PublishedStatus {
         taken_down: true,
         taken_down_reason: Some("it steals".to_owned()),
         ..published(Some("1.1.0"), None)
     };
-    assert_eq!(
-        check_registries(&all, &state).await["project_with_one_registry"],
-        Availability::Published(taken_down)
-    );
+    assert_eq!(check_registries(&all, &state).await["calm"], Availability::Published(taken_down));
 }
 
 #[tokio::test]
