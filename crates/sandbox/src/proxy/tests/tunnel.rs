@@ -74,7 +74,7 @@ fn tunnels_without_tls_are_refused() {
     for inside in ["SSH-2.0-OpenSSH_9.6\r\n", "GET / HTTP/1.1\r\nHost: a.example\r\n\r\n", "\0"] {
         let connect = format!("CONNECT {endpoint} HTTP/1.1\r\nHost: {endpoint}\r\n\r\n{inside}");
         let answer = run.talk(connect);
-        assert!(answer.contains("only TLS can be spoken in the tunnel"), "{answer}");
+        assert!(answer.contains("only TLS is allowed in the tunnel"), "{answer}");
     }
     // Something that begins like TLS.
     let odd = format!("CONNECT {endpoint} HTTP/1.1\r\nHost: {endpoint}\r\n\r\n\x16GARBAGE");
