@@ -137,7 +137,7 @@ mod tests {
             ("network:read:https://user@example.com", "such as https://"),
             ("network:read:https://example.com:99999", "such as https://"),
             ("network:read:https://", "such as https://"),
-            ("shell:execute:/usr/bin/git", "bare name"),
+            ("shell:execute:/usr/bin/git", "only the name"),
             ("shell:execute:git,,npm", "empty entry"),
             ("shell:execute:git status", "without arguments"),
             ("mcp:connect:a b", "one server"),
