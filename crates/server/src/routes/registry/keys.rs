@@ -270,7 +270,7 @@ fn parse_key(text: &str) -> RegistryResult<(PublicKey, String)> {
     let key = PublicKey::parse(text).map_err(|error| wrong(&error))?;
     match key.kind() {
         KeyKind::Ed25519 => {
-            let text = key.to_text();
+            let text = key.to_base64();
             Ok((key, text))
         }
         KeyKind::Ssh => Ok((key, text.trim().to_owned())),
