@@ -28,7 +28,7 @@ use crate::{
     personal::{
         ConflictReason, ImportedSkill, Item, Package, ReplacedSkill, ResourceSelection,
         SkillToStore, StoreSkillError, StoredSkill,
-        catalog::{ListedSkill, NotFetched, Repository},
+        catalog::{FetchError, ListedSkill, Repository},
         digest, from_tree,
     },
 };
@@ -215,11 +215,11 @@ async fn install(
     let listed = listed.iter().find(|listed| listed.folder == folder).cloned();
     let listed = listed.ok_or_else(|| ApiError::not_found("Catalog skill not found"))?;
     let tree = app.catalog.fetch(&listed).await.map_err(|why| match why {
-        NotFetched::NoAnswer(why) => unreachable(why),
-        NotFetched::Rejected(why) => refused(&folder, &why),
+        FetchError::NoAnswer(why) => unreachable(why),
+        FetchError::Rejected(why) => refused(&folder, &why),
     })?;
     let called = folder.rsplit('/').next().filter(|name| !name.is_empty());
-    let called = called.unwrap_or_else(|| repository.last_name()).to_owned();
+    let called = called.unwrap_or_else(|| repository.root_skill_name()).to_owned();
     let package = checked(tree, called).await?;
     let arrival = ImportedSkill {
         package,
@@ -444,7 +444,7 @@ async fn replace(
     let new = body.check(&app)?;
     let replaced = app.database.catalog_sources().replace(&id, &new).await?;
     let replaced = replaced.ok_or_else(|| ApiError::not_found("Catalog source not found"))?;
-    app.catalog.drop_old_entries();
+    app.catalog.clear_cache();
     Ok(JsonResponse(replaced.into()))
 }
 
@@ -465,7 +465,7 @@ async fn remove(
     authenticated.caller.check_admin()?;
     let removed = app.database.catalog_sources().remove(&id).await?;
     if removed {
-        app.catalog.drop_old_entries();
+        app.catalog.clear_cache();
         Ok(StatusCode::NO_CONTENT)
     } else {
         Err(ApiError::not_found("Catalog source not found"))
