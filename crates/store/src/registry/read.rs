@@ -36,7 +36,7 @@ pub struct IndexText {
 pub struct Package {
     /// The package as in lists; it describes the version `latest`.
     pub summary: Summary,
-    /// When the first version was published.
+    /// When the package was created.
     pub created_at: Timestamp,
     /// Its versions, the highest first.
     pub versions: Vec<VersionSummary>,
