@@ -101,7 +101,8 @@ impl PublishLimits {
         Some(PublishPermit { uploads_by_user, slot_freed, user, turn })
     }
 
-    /// Waits for permission to vet a package. A package without an upload permit belongs to no user.
+    /// Waits for permission to vet a package. A package without an upload permit belongs to no
+    /// user.
     pub async fn wait_for_scan_turn(&self, permit: Option<&PublishPermit>) -> Option<ScanPermit> {
         // The semaphores are never closed.
         let own = match permit {

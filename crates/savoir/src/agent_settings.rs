@@ -1,7 +1,8 @@
 //! Reads and edits the settings files of other agents. All other content of the files is preserved.
 //!
 //! - `jsonc` and `lines` edit JSON and line ends, and keep the rest byte for byte.
-//! - `switch` disables a skill in each agent, `savoir_disable_list` does the same for Savoir itself, and
+//! - `switch` disables a skill in each agent, `savoir_disable_list` does the same for Savoir
+//!   itself, and
 //!   `disabled_skills` queries both.
 
 mod disabled_skills;

@@ -142,8 +142,9 @@ impl Registry<'_> {
         Ok(Some(found))
     }
 
-    /// Returns one page of indexes: at most `limit`, sorted by name, starting after a name. To build
-    /// an index of your own, call [`Self::head`], read all pages, then follow [`Self::changes`].
+    /// Returns one page of indexes: at most `limit`, sorted by name, starting after a name. To
+    /// build an index of your own, call [`Self::head`], read all pages, then follow
+    /// [`Self::changes`].
     pub async fn indexes_after(
         &self,
         after: Option<&PackageName>,

@@ -101,8 +101,8 @@ pub(super) async fn wait_for_upload_slot(
     )
 }
 
-/// Vets a package. The permit is released when vetting is done, even if the client disconnects: running
-/// tools are not interrupted.
+/// Vets a package. The permit is released when vetting is done, even if the client disconnects:
+/// running tools are not interrupted.
 pub(super) async fn vet(
     app: &App,
     permit: Option<PublishPermit>,
