@@ -52,7 +52,7 @@ pub enum KeyError {
     #[error("{} is not the public half of the key beside it; remove it, or put the right one there", .0.display())]
     Mismatch(PathBuf),
     /// The system could not generate a key.
-    #[error("the system gave no key")]
+    #[error("the system could not generate a key")]
     Generate,
     /// The operating system returned an error.
     #[error("{}: {error}", path.display())]

@@ -118,7 +118,7 @@ async fn browse(
 
 impl CatalogListing {
     fn fail(&mut self, source: &CatalogSource, error: String) {
-        tracing::warn!(source = source.id, error, "a source of the catalogue gave no answer");
+        tracing::warn!(source = source.id, error, "a catalog source did not respond");
         let (source_id, label) = (source.id.clone(), source.label.clone());
         self.errors.push(SourceFailure { source_id, label, error });
     }
@@ -236,7 +236,7 @@ async fn install(
 
 #[expect(clippy::needless_pass_by_value, reason = "it is the way of an error")]
 fn unreachable(why: String) -> ApiError {
-    ApiError::plain(StatusCode::BAD_GATEWAY, format!("The source gave no answer: {why}"))
+    ApiError::plain(StatusCode::BAD_GATEWAY, format!("The source did not respond: {why}"))
 }
 
 /// The error for files that are not a valid skill.
@@ -373,7 +373,10 @@ impl SourceBody {
         if reference.as_ref().is_some_and(|text| {
             text.starts_with('-') || text.contains(|c: char| c.is_control() || c.is_whitespace())
         }) {
-            return Err(wrong("ref", "It is no name of a branch, a tag or a commit".to_owned()));
+            return Err(wrong(
+                "ref",
+                "It is not the name of a branch, a tag or a commit".to_owned(),
+            ));
         }
         let repository = app.catalog.repository(&self.repo_url, reference.as_deref());
         repository.map_err(|error| wrong("repo_url", error.to_string()))?;
