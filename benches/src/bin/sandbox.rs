@@ -14,24 +14,26 @@ use std::{
 };
 
 use savoir_sandbox::{
-    HostGrant, Methods, Network, PathGrant, Policy, ProcessEnd, Sandbox, Variable, Watch,
+    HostGrant, MethodGroup, Network, PathGrant, Policy, ProcessEnd, RecordOpenedFiles, Sandbox,
+    Variable,
 };
 
 const TRUE: &str = "/bin/true";
 
 fn main() {
     let runs: usize = env::args().nth(1).and_then(|word| word.parse().ok()).unwrap_or(200);
-    let sandbox = Sandbox::new(policy(Network::None, Watch::Off)).unwrap();
+    let sandbox = Sandbox::new(policy(Network::None, RecordOpenedFiles::Off)).unwrap();
     let host = HostGrant {
         host: "example.com".parse().unwrap(),
         scheme: None,
         port: None,
         path: String::new(),
-        methods: Methods::Read,
-        private: false,
+        methods: MethodGroup::Read,
+        allow_private_addresses: false,
     };
-    let with_proxy = Sandbox::new(policy(Network::Hosts(vec![host]), Watch::Off)).unwrap();
-    let watched = Sandbox::new(policy(Network::None, Watch::On)).unwrap();
+    let with_proxy =
+        Sandbox::new(policy(Network::Hosts(vec![host]), RecordOpenedFiles::Off)).unwrap();
+    let watched = Sandbox::new(policy(Network::None, RecordOpenedFiles::On)).unwrap();
     let mut rows = vec![
         Row::new("plain process", Box::new(|| spawn(&mut Command::new(TRUE)))),
         Row::new("sandbox", Box::new(move || run_once(&sandbox))),
@@ -39,7 +41,7 @@ fn main() {
         Row::new("sandbox, files watched", Box::new(move || run_once(&watched))),
     ];
     if Command::new("bwrap").arg("--version").output().is_ok() {
-        let closure = Sandbox::new(policy(Network::None, Watch::Off)).unwrap();
+        let closure = Sandbox::new(policy(Network::None, RecordOpenedFiles::Off)).unwrap();
         rows.push(Row::new(
             "bubblewrap, same namespaces and files",
             Box::new(move || spawn(&mut bubblewrap(&closure))),
@@ -87,13 +89,13 @@ fn report(rows: &mut [Row], runs: usize) {
     }
 }
 
-fn policy(network: Network, watch: Watch) -> Policy {
+fn policy(network: Network, record_opened_files: RecordOpenedFiles) -> Policy {
     let mut policy = Policy {
-        paths: vec![PathGrant::private("/tmp")],
+        paths: vec![PathGrant::scratch("/tmp")],
         programs: vec![PathBuf::from(TRUE)],
         network,
         directory: "/tmp".into(),
-        watch,
+        record_opened_files,
         ..Policy::default()
     };
     policy.environment.insert("PATH".into(), Variable::Plain("/usr/bin:/bin".into()));

@@ -8,7 +8,7 @@ use std::{
 };
 
 use savoir_sandbox::{
-    Access, HostGrant, HostPattern, Methods, Network, Outcome, PathGrant, Policy, ProgramFiles,
+    Access, HostGrant, HostPattern, MethodGroup, Network, Outcome, PathGrant, Policy, ProgramFiles,
     Secret, Variable, Verdict,
 };
 use savoir_skill::{
@@ -62,8 +62,8 @@ pub fn widen_policy(
     let protected = grant::protect(run_env, loaded_skill.folder.as_deref(), &roots, &opened)?;
     let policy = &mut plan.policy;
     let is_left = |grant: &PathGrant| match grant.access {
-        Access::Hidden | Access::Protected | Access::Make => false,
-        Access::Private => grant.path != run_env.home,
+        Access::Hidden | Access::Protected | Access::CreateGranted => false,
+        Access::Scratch => grant.path != run_env.home,
         // A missing path can be created in the folder around it.
         Access::Write => grant.path.exists(),
         Access::Read | Access::Execute => true,
@@ -78,13 +78,13 @@ pub fn widen_policy(
     policy.paths.extend(protected);
     policy.paths.extend(grant::stored_secrets(run_env).map(PathGrant::hidden));
     if let Ok(host) = "*".parse::<HostPattern>() {
-        let any = [Methods::Read, Methods::Write].map(|methods| HostGrant {
+        let any = [MethodGroup::Read, MethodGroup::Write].map(|methods| HostGrant {
             host: host.clone(),
             scheme: None,
             port: None,
             path: String::new(),
             methods,
-            private: false,
+            allow_private_addresses: false,
         });
         let named = match std::mem::take(&mut policy.network) {
             Network::None | Network::Trap => Vec::new(),

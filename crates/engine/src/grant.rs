@@ -16,7 +16,9 @@ mod variables;
 
 use std::path::{Path, PathBuf};
 
-use savoir_sandbox::{Access, Limits, PathGrant, Policy, Userland, Variable, Watch};
+use savoir_sandbox::{
+    Access, ExtraPrograms, Limits, PathGrant, Policy, RecordOpenedFiles, Variable,
+};
 use savoir_skill::{
     Skill,
     dialect::DefaultFileAccess,
@@ -155,7 +157,11 @@ pub fn effective_permissions(skill: &Skill, run_env: &RunEnvironment) -> Vec<Per
 
 impl Grants<'_> {
     /// Builds the policy that allows exactly these grants.
-    pub fn policy(&self, limits: Limits, watch: Watch) -> Result<Policy, Refusal> {
+    pub fn policy(
+        &self,
+        limits: Limits,
+        record_opened_files: RecordOpenedFiles,
+    ) -> Result<Policy, Refusal> {
         for permission in self.permissions {
             check_domain(permission)?;
         }
@@ -163,10 +169,10 @@ impl Grants<'_> {
         let mut policy = Policy {
             paths: self.base_paths(),
             programs: self.programs.to_vec(),
-            userland: programs::userland(self.permissions, self.runs_programs),
+            extra_programs: programs::extra_programs(self.permissions, self.runs_programs),
             directory: self.directory.to_owned(),
             limits,
-            watch,
+            record_opened_files,
             ..Policy::default()
         };
         let base = policy.paths.len();
@@ -178,7 +184,7 @@ impl Grants<'_> {
         remove_weaker_grants(&mut policy.paths);
         let added = programs::granted_programs(self.permissions, self.extra)?;
         policy.programs.extend(added.iter().cloned());
-        if policy.userland == Userland::System {
+        if policy.extra_programs == ExtraPrograms::System {
             policy.programs.extend(programs::environment_programs(&granted));
         }
         let secrets = if network == savoir_sandbox::Network::None {
@@ -207,7 +213,7 @@ impl Grants<'_> {
         let places =
             own.into_iter().flat_map(|folder| HISTORY_FOLDERS.map(|name| folder.join(name)));
         let there = places.filter(|path| path.symlink_metadata().is_ok_and(|found| found.is_dir()));
-        there.map(PathGrant::private).collect()
+        there.map(PathGrant::scratch).collect()
     }
 
     /// The home of the run: an empty writable folder that is deleted afterwards. If the user's
@@ -222,10 +228,10 @@ impl Grants<'_> {
     /// needs to start.
     fn base_paths(&self) -> Vec<PathGrant> {
         // `/dev/shm` is for processes that share memory.
-        let mut paths = vec![PathGrant::private("/tmp"), PathGrant::private("/dev/shm")];
+        let mut paths = vec![PathGrant::scratch("/tmp"), PathGrant::scratch("/dev/shm")];
         let home = self.private_home();
         if home.parent().is_some() {
-            paths.push(PathGrant::private(home));
+            paths.push(PathGrant::scratch(home));
         }
         paths.extend(self.run_env.is_own.then(|| PathGrant::write(&self.run_env.directory)));
         paths.extend(self.folder.map(PathGrant::read));
@@ -242,7 +248,7 @@ fn show_granted_folders(paths: &mut Vec<PathGrant>) {
     paths.retain(|grant| {
         // A folder that does not exist on the host cannot be mounted below a granted folder.
         let has_place = || !shown.iter().any(|shown| grant.path.starts_with(shown));
-        grant.access != Access::Private
+        grant.access != Access::Scratch
             || !shown.contains(&grant.path) && (grant.path.is_dir() || has_place())
     });
 }

@@ -67,7 +67,7 @@ impl<'a> GuardedFolders<'a> {
         home: &'a Path,
     ) -> Result<Self, FolderError> {
         let is_folder = |grant: &&PathGrant| {
-            matches!(grant.access, Access::Write | Access::Make) && grant.path.is_dir()
+            matches!(grant.access, Access::Write | Access::CreateGranted) && grant.path.is_dir()
         };
         let mut paths: Vec<&Path> =
             policy.paths.iter().filter(is_folder).map(|grant| &*grant.path).collect();

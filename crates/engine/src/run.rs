@@ -20,7 +20,7 @@ use std::{
 };
 
 use savoir_sandbox::{
-    Access, Limits, MemoryCount, Network, Outcome, PathGrant, Policy, Variable, Watch,
+    Access, CountedMemory, Limits, Network, Outcome, PathGrant, Policy, RecordOpenedFiles, Variable,
 };
 use savoir_skill::{
     Skill,
@@ -274,7 +274,8 @@ fn assemble(
         directory: &directory,
     };
     let seconds = seconds(loaded_skill);
-    let mut policy = grants.policy(run_limits(action.programs(), seconds), Watch::On)?;
+    let mut policy =
+        grants.policy(run_limits(action.programs(), seconds), RecordOpenedFiles::On)?;
     let asks_for_hosts = skill.dialect.running().network == NetworkDefault::Asks;
     if policy.network == Network::None && asks_for_hosts && !forbids_network(skill) {
         // The tool still cannot connect to any host, but the report can list the hosts that it
@@ -374,7 +375,7 @@ pub fn input_variable(name: &str) -> String {
 /// as its home and its temporary folder.
 fn can_see(policy: &Policy, folder: &Path) -> bool {
     policy.paths.iter().any(|PathGrant { path, access }| match access {
-        Access::Private | Access::Hidden => path == folder,
+        Access::Scratch | Access::Hidden => path == folder,
         Access::Protected => false,
         _ if !path.exists() => false,
         _ => folder.starts_with(path),
@@ -397,7 +398,11 @@ fn run_limits(programs: &[Program], seconds: u32) -> Limits {
         // Several threads use processor time in parallel, so the limit is four times the wall
         // clock.
         cpu: Some(u64::from(seconds) * 4),
-        memory_count: if reserves_memory { MemoryCount::Data } else { MemoryCount::AddressSpace },
+        counted_memory: if reserves_memory {
+            CountedMemory::Data
+        } else {
+            CountedMemory::AddressSpace
+        },
         ..Limits::default()
     }
 }
@@ -554,7 +559,7 @@ impl RunPlan {
 
     /// Whether the tool sees an empty working directory, because nothing in there is granted.
     pub fn starts_in_empty_folder(&self) -> bool {
-        matches!(self.policy.access(&self.directory), Some(Access::Private | Access::Hidden))
+        matches!(self.policy.access_to(&self.directory), Some(Access::Scratch | Access::Hidden))
     }
 
     /// The record of this run, with everything that is known before it starts.

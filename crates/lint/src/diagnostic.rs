@@ -77,7 +77,7 @@ impl Fix {
     }
 
     /// Creates a fix that a person should review.
-    pub fn risky(edits: Vec<Edit>) -> Self {
+    pub fn unsafe_edits(edits: Vec<Edit>) -> Self {
         Self { safety: Safety::Unsafe, edits }
     }
 }

@@ -54,9 +54,9 @@ pub struct SearchRoots {
     pub project: Option<PathBuf>,
     /// Folders of the project from the current folder up to its root, without the root, nearest
     /// first: agents read the skills of each.
-    pub inner: Vec<PathBuf>,
+    pub nested_folders: Vec<PathBuf>,
     /// The folders of skills that Savoir installed, with the integrity that the lock pins for each.
-    pub own: HashMap<PathBuf, Option<String>>,
+    pub installed_by_savoir: HashMap<PathBuf, Option<String>>,
 }
 
 /// A file that could not be read. The search continues with all others.
@@ -90,8 +90,9 @@ pub struct Ledger {
 
 impl Ledger {
     /// Searches all folders.
-    pub fn open(places: &SearchRoots) -> Self {
-        let SearchResult { mut entries, tool_ledgers, cache, warnings } = search::find_all(places);
+    pub fn open(roots: &SearchRoots) -> Self {
+        let SearchResult { mut entries, tool_ledgers, cache, warnings } =
+            search::find_all_skills(roots);
         entries
             .sort_unstable_by(|a, b| a.name().cmp(b.name()).then_with(|| a.path().cmp(b.path())));
         Self { entries, tool_ledgers, cache, warnings }
@@ -122,7 +123,7 @@ impl Ledger {
             places.filter_map(|place| place.link().and_then(Path::file_name)).collect();
         let is_named_by = |tool_ledger: &Arc<ToolLedger>, entry: &LedgerEntry| {
             let tool_ledgers =
-                entry.places().iter().flat_map(|place| &self.tool_ledgers[place.folder.at]);
+                entry.places().iter().flat_map(|place| &self.tool_ledgers[place.folder.index]);
             tool_ledgers.into_iter().any(|known| Arc::ptr_eq(known, tool_ledger))
         };
         let mut missing = Vec::new();

@@ -13,11 +13,11 @@
 //! [`verify`] reports a wrong signature as an error, because it means that the skill was changed
 //! after signing.
 
-mod file;
 mod json;
 mod keys;
 mod openpgp;
-mod public;
+mod public_key;
+mod safe_file;
 mod signature;
 mod sources;
 mod store;
@@ -32,7 +32,7 @@ pub mod ssh;
 
 pub use keys::{KeyError, KeyStore, PublicKeyFile, SigningKey};
 pub use openpgp::OpenPgpError;
-pub use public::{KeyKind, PublicKey, PublicKeyError};
+pub use public_key::{KeyKind, PublicKey, PublicKeyError};
 pub use savoir_skill::permission::{Decision, Tier, decision, effective};
 pub use signature::{
     Attestation, Difference, FurtherSignature, SignatureError, SignatureKind, SignatureRecord,

@@ -20,7 +20,7 @@ const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
 const MAX_CHANGED_PACKAGES: usize = 100_000;
 
 #[derive(Debug)]
-pub struct CachedResponse {
+pub struct ResponseCacheEntry {
     pub response: CacheableResponse,
     pub package: PackageName,
     /// Counts a download each time it is returned.
@@ -30,34 +30,39 @@ pub struct CachedResponse {
 }
 
 #[derive(Debug)]
-pub(crate) struct ResponseCache(Mutex<Inner>);
+pub(crate) struct ResponseCache(Mutex<CacheContents>);
 
 #[derive(Debug)]
-struct Inner {
-    answers: LruCache<String, Arc<CachedResponse>>,
+struct CacheContents {
+    entries: LruCache<String, Arc<ResponseCacheEntry>>,
     bytes: usize,
     /// Packages that changed since the cache was last cleared, with the number of their last
     /// change.
-    invalidate: HashMap<PackageName, u64>,
+    changed_packages: HashMap<PackageName, u64>,
     /// The change at which the cache was last cleared. Older responses may be outdated.
-    floor: u64,
+    cleared_at: u64,
 }
 
 impl Default for ResponseCache {
     fn default() -> Self {
-        let answers = LruCache::unbounded();
-        Self(Mutex::new(Inner { answers, bytes: 0, invalidate: HashMap::new(), floor: 0 }))
+        let entries = LruCache::unbounded();
+        Self(Mutex::new(CacheContents {
+            entries,
+            bytes: 0,
+            changed_packages: HashMap::new(),
+            cleared_at: 0,
+        }))
     }
 }
 
 impl ResponseCache {
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+    fn inner(&self) -> MutexGuard<'_, CacheContents> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn get(&self, path: &str) -> Option<Arc<CachedResponse>> {
+    pub(crate) fn get(&self, path: &str) -> Option<Arc<ResponseCacheEntry>> {
         let mut inner = self.inner();
-        let found = Arc::clone(inner.answers.get(path)?);
+        let found = Arc::clone(inner.entries.get(path)?);
         if inner.is_current(&found) {
             return Some(found);
         }
@@ -66,18 +71,18 @@ impl ResponseCache {
     }
 
     /// Stores a response, unless it is already outdated.
-    pub(crate) fn put(&self, path: &str, response: CachedResponse) {
+    pub(crate) fn put(&self, path: &str, entry: ResponseCacheEntry) {
         let mut inner = self.inner();
-        let weight = weight(path, &response);
-        if weight > MAX_RESPONSE_BYTES || !inner.is_current(&response) {
+        let bytes = memory_bytes(path, &entry);
+        if bytes > MAX_RESPONSE_BYTES || !inner.is_current(&entry) {
             return;
         }
         inner.remove(path);
-        inner.answers.put(path.to_owned(), Arc::new(response));
-        inner.bytes += weight;
+        inner.entries.put(path.to_owned(), Arc::new(entry));
+        inner.bytes += bytes;
         while inner.bytes > MAX_TOTAL_BYTES {
-            let Some((path, least)) = inner.answers.pop_lru() else { return };
-            inner.bytes -= self::weight(&path, &least);
+            let Some((path, oldest)) = inner.entries.pop_lru() else { return };
+            inner.bytes -= memory_bytes(&path, &oldest);
         }
     }
 
@@ -88,8 +93,8 @@ impl ResponseCache {
         seq: u64,
     ) {
         let mut inner = self.inner();
-        inner.invalidate.extend(packages);
-        if inner.invalidate.len() > MAX_CHANGED_PACKAGES {
+        inner.changed_packages.extend(packages);
+        if inner.changed_packages.len() > MAX_CHANGED_PACKAGES {
             inner.clear(seq);
         }
     }
@@ -100,27 +105,28 @@ impl ResponseCache {
     }
 }
 
-impl Inner {
-    fn is_current(&self, response: &CachedResponse) -> bool {
-        let invalidate = self.invalidate.get(&response.package).copied().unwrap_or(self.floor);
-        invalidate.max(self.floor) <= response.seq
+impl CacheContents {
+    fn is_current(&self, entry: &ResponseCacheEntry) -> bool {
+        let changed_at =
+            self.changed_packages.get(&entry.package).copied().unwrap_or(self.cleared_at);
+        changed_at.max(self.cleared_at) <= entry.seq
     }
 
     fn remove(&mut self, path: &str) {
-        if let Some((path, gone)) = self.answers.pop_entry(path) {
-            self.bytes -= weight(&path, &gone);
+        if let Some((path, removed)) = self.entries.pop_entry(path) {
+            self.bytes -= memory_bytes(&path, &removed);
         }
     }
 
     fn clear(&mut self, seq: u64) {
-        self.answers.clear();
-        self.invalidate.clear();
-        (self.bytes, self.floor) = (0, seq);
+        self.entries.clear();
+        self.changed_packages.clear();
+        (self.bytes, self.cleared_at) = (0, seq);
     }
 }
 
-fn weight(path: &str, response: &CachedResponse) -> usize {
-    response.response.memory_bytes() + path.len() + 256
+fn memory_bytes(path: &str, entry: &ResponseCacheEntry) -> usize {
+    entry.response.memory_bytes() + path.len() + 256
 }
 
 #[cfg(test)]
@@ -132,9 +138,9 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn answer(package: &str, seq: u64, bytes: usize) -> CachedResponse {
+    fn answer(package: &str, seq: u64, bytes: usize) -> ResponseCacheEntry {
         let answer = CacheableResponse::new("text/plain", CachePolicy::Minute, vec![b'x'; bytes]);
-        CachedResponse { response: answer, package: name(package), download: None, seq }
+        ResponseCacheEntry { response: answer, package: name(package), download: None, seq }
     }
 
     #[test]
@@ -167,7 +173,7 @@ mod tests {
         assert!(cache.inner().bytes <= MAX_TOTAL_BYTES);
         assert!(cache.get("/0").is_some() && cache.get("/1").is_none());
         cache.invalidate((0..=MAX_CHANGED_PACKAGES).map(|n| (name(&format!("n{n}")), 1)), 1);
-        assert!(cache.get("/0").is_none(), "everything is forgotten");
-        assert!(cache.inner().invalidate.is_empty());
+        assert!(cache.get("/0").is_none(), "the whole cache is cleared");
+        assert!(cache.inner().changed_packages.is_empty());
     }
 }

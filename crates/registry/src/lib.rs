@@ -1,8 +1,8 @@
 //! The server side of a skill registry.
 //!
 //! - [`RegistryState`] is the state that all registry routes share. [`CacheableResponse`] is an
-//!   HTTP response with an `ETag`, [`CachedResponse`] an entry of the response cache.
-//!   [`PublishPass`] limits concurrent uploads.
+//!   HTTP response with an `ETag`, [`ResponseCacheEntry`] an entry of the response cache.
+//!   [`PublishPermit`] limits concurrent uploads.
 //! - [`search`] is the full-text index of skills. It does not know the database: [`update_search_index`] reads
 //!   the change log of the database and updates the index.
 //! - [`vetting`] checks a package before it is published: it runs the tools in a sandbox with decoy
@@ -27,12 +27,12 @@ mod search_updater;
 mod state;
 mod version_facts;
 
-pub use cache::CachedResponse;
+pub use cache::ResponseCacheEntry;
 pub use cacheable_response::{
     CachePolicy, CacheableResponse, matches_if_none_match, requested_range,
 };
 
-pub use publish_limits::PublishPass;
+pub use publish_limits::PublishPermit;
 pub use search_updater::update_search_index;
 pub use state::{MAX_CACHE_AGE, RegistryState};
-pub use version_facts::{EXCERPT_KEY, PLAIN_DIGEST_KEY, facts_of};
+pub use version_facts::{EXCERPT_KEY, PLAIN_ARCHIVE_DIGEST_KEY, collect_version_facts};

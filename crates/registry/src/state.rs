@@ -15,7 +15,7 @@ use savoir_store::{
 use tokio::sync::{Mutex, Notify};
 
 use super::{
-    cache::{CachedResponse, ResponseCache},
+    cache::{ResponseCache, ResponseCacheEntry},
     publish_limits::PublishLimits,
     search::SearchIndex,
 };
@@ -127,13 +127,13 @@ impl RegistryState {
     }
 
     /// The cached response for a path of the registry. It is as new as the last [`Self::refresh`].
-    pub fn get_cached(&self, path: &str) -> Option<Arc<CachedResponse>> {
+    pub fn get_cached(&self, path: &str) -> Option<Arc<ResponseCacheEntry>> {
         self.cache.get(path)
     }
 
     /// Caches a response that was read after [`Self::refresh`] returned its `seq`.
-    pub fn cache_response(&self, path: &str, response: CachedResponse) {
-        self.cache.put(path, response);
+    pub fn cache_response(&self, path: &str, entry: ResponseCacheEntry) {
+        self.cache.put(path, entry);
     }
 
     /// The search index, once it is open.

@@ -12,13 +12,13 @@ use serde_json::Map;
 /// The key in `more` of the beginning of a skill's text.
 pub const EXCERPT_KEY: &str = "excerpt";
 /// The key in `more` of the digest of the archive without a top-level folder.
-pub const PLAIN_DIGEST_KEY: &str = "plain_sha256";
+pub const PLAIN_ARCHIVE_DIGEST_KEY: &str = "plain_sha256";
 /// Maximum characters of a skill's text that are searched.
 const EXCERPT_CHARS: usize = 4000;
 
 /// The metadata of a submission that the registry stores: for its index, its search and for other
 /// tools.
-pub fn facts_of(from: &Submission) -> Result<VersionFacts, ArchiveError> {
+pub fn collect_version_facts(from: &Submission) -> Result<VersionFacts, ArchiveError> {
     let file = |file: &FileDigest| FileFact {
         path: file.path.clone(),
         sha256: file.sha256.clone(),
@@ -29,7 +29,7 @@ pub fn facts_of(from: &Submission) -> Result<VersionFacts, ArchiveError> {
     let plain = sha256_hex(&archive::pack_plain(&from.tree)?);
     let mut more = Map::new();
     more.insert(EXCERPT_KEY.to_owned(), excerpt.into());
-    more.insert(PLAIN_DIGEST_KEY.to_owned(), plain.into());
+    more.insert(PLAIN_ARCHIVE_DIGEST_KEY.to_owned(), plain.into());
     Ok(VersionFacts {
         description: from.description.clone(),
         tags: from.tags.clone(),

@@ -5,12 +5,13 @@
 use std::{env, io::Write as _, path::PathBuf, process::ExitCode};
 
 use savoir_sandbox::{
-    HostGrant, Methods, Network, PathGrant, Policy, ProcessEnd, Sandbox, Variable, Watch,
+    HostGrant, MethodGroup, Network, PathGrant, Policy, ProcessEnd, RecordOpenedFiles, Sandbox,
+    Variable,
 };
 
 fn main() -> ExitCode {
     let mut policy = Policy { directory: "/tmp".into(), ..Policy::default() };
-    policy.paths.push(PathGrant::private("/tmp"));
+    policy.paths.push(PathGrant::scratch("/tmp"));
     policy.environment.insert("PATH".into(), Variable::Plain("/usr/bin:/bin".into()));
     let mut words = env::args().skip(1);
     let mut hosts = Vec::new();
@@ -28,7 +29,7 @@ fn main() -> ExitCode {
             "--seconds" => {
                 policy.limits.wall = value().parse().ok().map(std::time::Duration::from_secs);
             }
-            "--watch" => policy.watch = Watch::On,
+            "--watch" => policy.record_opened_files = RecordOpenedFiles::On,
             "--report" => report = true,
             "--" => command = words.by_ref().collect(),
             other => panic!("unknown option {other}"),
@@ -36,13 +37,13 @@ fn main() -> ExitCode {
     }
     if !hosts.is_empty() {
         let grant = |host: &String| {
-            [Methods::Read, Methods::Write].map(|methods| HostGrant {
+            [MethodGroup::Read, MethodGroup::Write].map(|methods| HostGrant {
                 host: host.parse().expect("a host"),
                 scheme: None,
                 port: None,
                 path: String::new(),
                 methods,
-                private: false,
+                allow_private_addresses: false,
             })
         };
         policy.network = Network::Hosts(hosts.iter().flat_map(grant).collect());

@@ -26,12 +26,12 @@
 //!
 //! let cat = find_program("cat", &TRUSTED_PATH.map(PathBuf::from)).ok_or("there is no cat")?;
 //! let policy = Policy {
-//!     paths: vec![PathGrant::private("/tmp"), PathGrant::read(&granted)],
+//!     paths: vec![PathGrant::scratch("/tmp"), PathGrant::read(&granted)],
 //!     programs: vec![cat.clone()],
 //!     directory: granted.clone(),
 //!     ..Policy::default()
 //! };
-//! assert_eq!(policy.access(&granted.join("a.txt")), Some(Access::Read));
+//! assert_eq!(policy.access_to(&granted.join("a.txt")), Some(Access::Read));
 //!
 //! let arguments = ["a.txt", "../b.txt"].map(str::to_owned);
 //! let mut printed = Vec::new();
@@ -96,8 +96,8 @@ pub use host::{Host, HostError, HostPattern, is_public};
 pub use linux::{KillHandle, Process, Sandbox, Stream};
 pub use outcome::{Enforcement, FileEvents, LimitMechanism, MovedFile, Outcome, ProcessEnd};
 pub use policy::{
-    Access, HostGrant, Limits, MemoryCount, Methods, Mount, Network, PathGrant, Policy, Scheme,
-    Secret, TerminalSize, Userland, Variable, Watch,
+    Access, CountedMemory, ExtraPrograms, HostGrant, Limits, MethodGroup, Mount, Network,
+    PathGrant, Policy, RecordOpenedFiles, Scheme, Secret, TerminalSize, Variable,
 };
 pub use program_files::{
     FileUse, FolderContents, ProgramFiles, ProgramFilesError, TRUSTED_PATH, find_program,

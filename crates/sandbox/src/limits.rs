@@ -20,10 +20,10 @@ pub const DEFAULT_OPEN_FILES: u64 = 1024;
 /// Size of the largest file that a tool has a reason to write.
 pub const DEFAULT_FILE_BYTES: u64 = 1 << 30;
 
-/// Size of a private folder, which is in memory.
+/// Size of a scratch folder, which is in memory.
 pub const DEFAULT_SCRATCH_BYTES: u64 = 64 << 20;
 
-/// Number of files in a private folder: their names need memory, too.
+/// Number of files in a scratch folder: their names need memory, too.
 pub const MAX_SCRATCH_FILES: u64 = 16_384;
 
 /// Output of a tool before it is stopped: far more than anyone reads.

@@ -1,8 +1,8 @@
 //! Builds the sandbox on Linux from namespaces, a new root file system, Landlock and a system call
 //! filter.
 //!
-//! - `layout` decides which paths are visible; `userland` lists the system folders among them; `plan`
-//!   prepares every step before the new process exists.
+//! - `layout` decides which paths are visible; `system_folders` lists the system folders among
+//!   them; `plan` prepares every step before the new process exists.
 //! - `child` is the code that the new process runs; `sys` has the system calls that it uses.
 //! - `seccomp` (system calls) and `landlock` are the second and third layer of protection, after the
 //!   namespaces.
@@ -30,8 +30,8 @@ mod plan;
 mod process;
 mod seccomp;
 mod sys;
+mod system_folders;
 mod usage_monitor;
-mod userland;
 
 pub(crate) use detect::detect_support;
 pub use launch::Sandbox;

@@ -79,7 +79,7 @@ pub struct FileEvents {
     pub read: BTreeSet<PathBuf>,
     /// Files opened for writing, created, renamed or removed.
     pub written: BTreeSet<PathBuf>,
-    /// The same in private folders, which were deleted after the run.
+    /// The same in scratch folders, which were deleted after the run.
     #[serde(rename = "written_in_vain")]
     pub written_privately: BTreeSet<PathBuf>,
     /// Files that were executed.

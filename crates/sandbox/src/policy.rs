@@ -24,7 +24,8 @@ pub struct Policy {
     /// automatically.
     pub programs: Vec<PathBuf>,
     /// Which other programs can be executed.
-    pub userland: Userland,
+    #[serde(rename = "userland")]
+    pub extra_programs: ExtraPrograms,
     /// Hosts that the program can reach.
     pub network: Network,
     /// All environment variables; none is inherited.
@@ -34,7 +35,8 @@ pub struct Policy {
     /// The working directory; it must be visible.
     pub directory: PathBuf,
     /// Whether the files that the program opens are recorded.
-    pub watch: Watch,
+    #[serde(rename = "watch")]
+    pub record_opened_files: RecordOpenedFiles,
 }
 
 /// A file or folder that the program can see at its host path.
@@ -47,7 +49,7 @@ pub struct PathGrant {
 }
 
 /// A host file or folder that the program sees at another path. A host file or folder must exist at
-/// that path, or the path must be in a [`Access::Private`] or [`Access::Hidden`] folder.
+/// that path, or the path must be in an [`Access::Scratch`] or [`Access::Hidden`] folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Mount {
     /// The path inside the sandbox: absolute, without links and without `..`.
@@ -60,19 +62,22 @@ pub struct Mount {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Access {
-    /// Read the path and everything below; with [`Userland::System`] also execute it.
+    /// Read the path and everything below; with [`ExtraPrograms::System`] also execute it.
     Read,
     /// Read and execute the path and everything below.
     Execute,
     /// Create entries in this folder, but only those that have a [`Access::Write`] grant. This does
     /// not protect existing entries: they must be protected or hidden separately.
-    Make,
-    /// Read and change the path and everything below; with [`Userland::System`] also execute it.
-    /// The path may be missing if it is in a folder with [`Access::Make`] or [`Access::Write`].
+    #[serde(rename = "make")]
+    CreateGranted,
+    /// Read and change the path and everything below; with [`ExtraPrograms::System`] also execute
+    /// it. The path may be missing if it is in a folder with [`Access::CreateGranted`] or
+    /// [`Access::Write`].
     Write,
     /// An empty folder in memory that belongs to the run, has a size limit and is deleted
-    /// afterwards. With [`Userland::System`] files written there can be executed.
-    Private,
+    /// afterwards. With [`ExtraPrograms::System`] files written there can be executed.
+    #[serde(rename = "private")]
+    Scratch,
     /// A path below a writable folder that stays unchanged. If it does not exist and the program
     /// creates it, or if it is a link and the program replaces it, the new file is moved aside when
     /// the program has ended.
@@ -85,13 +90,14 @@ pub enum Access {
 /// Which programs can be executed besides those that a policy lists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Userland {
+pub enum ExtraPrograms {
     /// None. Nothing in granted folders can be executed either, so the program cannot bring its
     /// own.
     #[default]
-    Listed,
+    #[serde(rename = "listed")]
+    None,
     /// The system's programs, read-only: `/usr` and related folders. Setuid and setgid bits have no
-    /// effect. Since any program can be started, granted and private folders are executable, too.
+    /// effect. Since any program can be started, granted and scratch folders are executable, too.
     System,
 }
 
@@ -122,9 +128,10 @@ pub struct HostGrant {
     /// Only paths that start with these segments; empty allows all.
     pub path: String,
     /// The group of methods.
-    pub methods: Methods,
+    pub methods: MethodGroup,
     /// Whether the name may resolve to a private, loopback or link-local address.
-    pub private: bool,
+    #[serde(rename = "private")]
+    pub allow_private_addresses: bool,
 }
 
 /// URL schemes that the proxy supports.
@@ -140,7 +147,7 @@ pub enum Scheme {
 /// Groups of HTTP methods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Methods {
+pub enum MethodGroup {
     /// GET, HEAD and OPTIONS, without a body.
     Read,
     /// All other requests.
@@ -173,14 +180,14 @@ pub struct Limits {
     pub memory: u64,
     /// Which memory counts for each process where there is no cgroup.
     #[serde(rename = "counted")]
-    pub memory_count: MemoryCount,
+    pub counted_memory: CountedMemory,
     /// Number of processes and threads at the same time.
     pub processes: u64,
     /// Number of open files for each process.
     pub open_files: u64,
     /// Bytes of the largest file that the program may write.
     pub file_size: u64,
-    /// Bytes of each private folder.
+    /// Bytes of each scratch folder.
     pub scratch: u64,
     /// Bytes of standard output and error together.
     pub output: u64,
@@ -189,7 +196,7 @@ pub struct Limits {
 /// Which memory the limit counts where there is no cgroup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum MemoryCount {
+pub enum CountedMemory {
     /// The whole address space (`RLIMIT_AS`).
     #[serde(rename = "addresses")]
     AddressSpace,
@@ -200,7 +207,7 @@ pub enum MemoryCount {
 /// Whether the files that a program opens are recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Watch {
+pub enum RecordOpenedFiles {
     /// Not recorded.
     #[default]
     Off,
@@ -214,7 +221,7 @@ impl Default for Limits {
             wall: Some(limits::DEFAULT_WALL_TIME),
             cpu: None,
             memory: limits::DEFAULT_MEMORY_BYTES,
-            memory_count: MemoryCount::AddressSpace,
+            counted_memory: CountedMemory::AddressSpace,
             processes: limits::DEFAULT_PROCESSES,
             open_files: limits::DEFAULT_OPEN_FILES,
             file_size: limits::DEFAULT_FILE_BYTES,
@@ -237,13 +244,13 @@ impl PathGrant {
 
     /// Creates a grant for a folder in which the program may create only paths that have a write
     /// grant.
-    pub fn make(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), access: Access::Make }
+    pub fn create_granted(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), access: Access::CreateGranted }
     }
 
-    /// Creates an empty folder in memory that belongs to the run.
-    pub fn private(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), access: Access::Private }
+    /// Creates a grant for an empty folder in memory that belongs to the run.
+    pub fn scratch(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), access: Access::Scratch }
     }
 
     /// Creates a grant that hides a path behind an empty read-only folder.
@@ -260,7 +267,7 @@ impl PathGrant {
 impl Access {
     /// Returns whether the program sees the host's file at a path with this access.
     pub fn shows_host(self) -> bool {
-        !matches!(self, Self::Private | Self::Hidden)
+        !matches!(self, Self::Scratch | Self::Hidden)
     }
 }
 
@@ -268,7 +275,7 @@ impl Policy {
     /// Returns the access to a path according to the most specific grant. Programs and the files
     /// that they need are not considered. Tests compare the behavior of the sandbox with this
     /// function.
-    pub fn access(&self, path: &Path) -> Option<Access> {
+    pub fn access_to(&self, path: &Path) -> Option<Access> {
         self.paths
             .iter()
             .filter(|grant| path.starts_with(&grant.path))

@@ -1,13 +1,14 @@
 //! Reads and edits the settings files of other agents. All other content of the files is preserved.
 //!
 //! - `jsonc` and `lines` edit JSON and line ends, and keep the rest byte for byte.
-//! - `switch` knows how to disable a skill in each agent, `own` does the same for Savoir itself,
-//!   and `off` queries both.
+//! - `switch` disables a skill in each agent, `savoir_disable_list` does the same for Savoir
+//!   itself, and
+//!   `disabled_skills` queries both.
 
-mod disabled_in_savoir;
 mod disabled_skills;
 pub(crate) mod jsonc;
 pub(crate) mod lines;
+mod savoir_disable_list;
 mod switch;
 
 use std::{
@@ -16,8 +17,8 @@ use std::{
 };
 
 pub(crate) use self::{
-    disabled_in_savoir::DisabledInSavoir,
     disabled_skills::DisabledSkills,
+    savoir_disable_list::SavoirDisableList,
     switch::{DisableSetting, SettingsScope, Skill},
 };
 use crate::{error::CommandError, output, write};

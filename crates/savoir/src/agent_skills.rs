@@ -288,7 +288,7 @@ impl Library for AgentSkills {
             let _ = self.folders();
         }
         let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        Some(found.as_ref().map_or(0, |snapshot| snapshot.edition))
+        Some(found.as_ref().map_or(0, |snapshot| snapshot.revision))
     }
 
     fn save<'a>(&'a self, draft: &'a Draft) -> BoxFuture<'a, Result<String, LibraryError>> {

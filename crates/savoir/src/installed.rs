@@ -169,10 +169,16 @@ impl Installed {
                 in_use.push(agent);
             }
         }
-        let (own, by_folder) = (locked_skills::folders(&locked), locked_skills::by_folder(&locked));
-        let inner = project.as_deref().map(inner_folders).unwrap_or_default();
-        let places = SearchRoots { agents: agents.clone(), project: project.clone(), inner, own };
-        let ledger = Ledger::open(&places);
+        let (installed_by_savoir, by_folder) =
+            (locked_skills::folders(&locked), locked_skills::by_folder(&locked));
+        let nested_folders = project.as_deref().map(inner_folders).unwrap_or_default();
+        let roots = SearchRoots {
+            agents: agents.clone(),
+            project: project.clone(),
+            nested_folders,
+            installed_by_savoir,
+        };
+        let ledger = Ledger::open(&roots);
         Ok(Self { ledger, locked, by_folder, in_use, agents, home, project, problems })
     }
 

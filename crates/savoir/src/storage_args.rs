@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// File name of the database in the data folder.
-const FILE: &str = "savoir.sqlite";
+const DATABASE_FILE_NAME: &str = "savoir.sqlite";
 
 /// Timeout of the first request to a bucket.
 const BUCKET_TIMEOUT: Duration = Duration::from_secs(10);
@@ -50,7 +50,7 @@ impl StorageArgs {
     }
 
     /// The storage from the command line, with the settings as defaults.
-    pub(crate) fn place(&self) -> Result<StorageLocation, CommandError> {
+    pub(crate) fn location(&self) -> Result<StorageLocation, CommandError> {
         let config = Config::load(Path::new("."))?;
         StorageLocation::new(&self.layer().over(config.serve), &Home::from_environment()?)
     }
@@ -82,7 +82,7 @@ impl StorageLocation {
 
     /// Whether the storage exists, as far as that is known without opening it.
     pub(crate) fn exists(&self) -> bool {
-        self.database.is_some() || self.data.join(FILE).is_file()
+        self.database.is_some() || self.data.join(DATABASE_FILE_NAME).is_file()
     }
 
     /// Opens and migrates the database, and opens the storage.
@@ -129,12 +129,12 @@ impl StorageLocation {
     pub(crate) fn shown_database(&self) -> String {
         match &self.database {
             Some(url) => mask_password(url),
-            None => self.data.join(FILE).display().to_string(),
+            None => self.data.join(DATABASE_FILE_NAME).display().to_string(),
         }
     }
 
     /// Options with which other commands find the same accounts, with a leading space.
-    pub(crate) fn words(&self) -> String {
+    pub(crate) fn storage_options(&self) -> String {
         match &self.database {
             // The address may contain a password.
             Some(_) => " --database URL".to_owned(),

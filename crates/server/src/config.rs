@@ -52,12 +52,12 @@ pub struct CatalogConfig {
     /// The folder for cloned repositories; `None` uses a temporary folder.
     pub cache: Option<PathBuf>,
     /// Maximum time to fetch one repository.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 impl Default for CatalogConfig {
     fn default() -> Self {
-        Self { allow: Vec::new(), cache: None, patience: Duration::from_secs(20) }
+        Self { allow: Vec::new(), cache: None, timeout: Duration::from_secs(20) }
     }
 }
 

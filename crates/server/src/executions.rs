@@ -12,7 +12,7 @@ use crate::{
     app::App,
     auth::Caller,
     error::{ApiError, ApiResult},
-    routes::settings::{Flag, flag},
+    routes::settings::{Flag, is_flag_on},
     skill_lookup::PersonalSkills,
 };
 
@@ -121,8 +121,10 @@ fn new_worker() -> String {
 
 /// The resources that workflows of a user may use.
 pub(crate) async fn host(app: &App, caller: &Caller) -> ApiResult<WorkflowHost> {
-    let features =
-        Features { http: flag(app, Flag::HttpNode).await?, code: flag(app, Flag::CodeNode).await? };
+    let features = Features {
+        http: is_flag_on(app, Flag::HttpNode).await?,
+        code: is_flag_on(app, Flag::CodeNode).await?,
+    };
     Ok(WorkflowHost {
         services: app.services.clone(),
         skill_lookup: Arc::new(PersonalSkills { app: app.clone(), caller: caller.clone() }),

@@ -105,7 +105,7 @@ async fn check_all(
     before: Option<Health>,
     round: u64,
 ) -> Health {
-    let patience = match database.kind() {
+    let time_limit = match database.kind() {
         DatabaseKind::Sqlite => SQLITE_CHECK_TIMEOUT,
         DatabaseKind::Postgres => CHECK_TIMEOUT,
     };
@@ -113,7 +113,7 @@ async fn check_all(
     let only_read = storage.is_bucket() && well && !round.is_multiple_of(CHECKS_PER_BUCKET_WRITE);
     let stored = async { if only_read { storage.ping().await } else { storage.try_write().await } };
     let (database, storage) = tokio::join!(
-        check_state("database", patience, database.try_write()),
+        check_state("database", time_limit, database.try_write()),
         check_state("storage", CHECK_TIMEOUT, stored),
     );
     Health { database, storage }
@@ -121,10 +121,10 @@ async fn check_all(
 
 async fn check_state(
     what: &str,
-    patience: Duration,
+    time_limit: Duration,
     tried: impl Future<Output = Result<(), StoreError>>,
 ) -> ComponentState {
-    match timeout(patience, tried).await {
+    match timeout(time_limit, tried).await {
         Ok(Ok(())) => ComponentState::Ok,
         Ok(Err(error)) => {
             tracing::warn!(what, %error, "not ready");
@@ -135,7 +135,7 @@ async fn check_state(
             }
         }
         Err(_) => {
-            tracing::warn!(what, ?patience, "not ready: no answer");
+            tracing::warn!(what, ?time_limit, "not ready: no answer");
             ComponentState::Unreachable
         }
     }

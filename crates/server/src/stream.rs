@@ -142,7 +142,7 @@ impl Frames {
                 let Some(event) = event else {
                     return Some(self.end(&self.running.error_events()));
                 };
-                app.metrics.record_event();
+                app.metrics.record_stream_event();
                 self.over = matches!(event, Event::Done(_));
                 Some(event.to_sse().into())
             }

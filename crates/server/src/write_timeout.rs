@@ -16,14 +16,14 @@ use tokio::{
 #[derive(Debug)]
 pub(crate) struct WriteTimeout<T> {
     inner: T,
-    patience: Duration,
+    timeout: Duration,
     /// Set while a write is blocked.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
 impl<T> WriteTimeout<T> {
-    pub(crate) fn new(inner: T, patience: Duration) -> Self {
-        Self { inner, patience, waiting: None }
+    pub(crate) fn new(inner: T, timeout: Duration) -> Self {
+        Self { inner, timeout, waiting: None }
     }
 
     /// Checks the result of a write: a blocked write fails after the timeout.
@@ -36,7 +36,7 @@ impl<T> WriteTimeout<T> {
             self.waiting = None;
             return outcome;
         }
-        let waiting = self.waiting.get_or_insert_with(|| Box::pin(sleep(self.patience)));
+        let waiting = self.waiting.get_or_insert_with(|| Box::pin(sleep(self.timeout)));
         ready!(waiting.as_mut().poll(context));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }

@@ -228,7 +228,7 @@ impl Document {
                 )
                 .help("add a line `---` after the last field");
                 // Some systems read the whole file as text, and adding a fence would change that.
-                problem.fix = repair.map(|repair| Fix::risky(repair.edits));
+                problem.fix = repair.map(|repair| Fix::unsafe_edits(repair.edits));
                 self.problems.push(problem);
             }
             (Unclosed::Error, Some(repair)) => self.read_repaired(&repair, fences),
@@ -380,7 +380,7 @@ impl Document {
         if error.kind != ErrorKind::Syntax {
             return;
         }
-        let entries = repair::read_single_lines(block.slice(self.source.text()))
+        let entries = repair::read_name_and_description(block.slice(self.source.text()))
             .into_iter()
             .map(|(key, value)| Entry {
                 key,

@@ -18,7 +18,7 @@ use crate::{
 };
 
 pub(crate) use fences::{close_block, find_block};
-pub(crate) use lines::read_single_lines;
+pub(crate) use lines::read_name_and_description;
 
 /// A repair of one error.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub(crate) fn repair_yaml(yaml: &str, error: &YamlError) -> Option<RepairedYaml>
         current = EditedText::new(yaml, &edits);
         match outcome {
             Ok(tree) => {
-                let lost = lines::lost_key(yaml, &tree);
+                let lost = lines::has_lost_key(yaml, &tree);
                 if lost {
                     for repair in &mut repairs {
                         repair.safety = Safety::Unsafe;

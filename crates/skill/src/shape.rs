@@ -311,7 +311,7 @@ impl Checker<'_> {
             let quoted = write::write_scalar(&slug, self.version);
             found = found
                 .help(format!("`{slug}` would be valid"))
-                .fix(Fix::risky(vec![Edit::replace(node.span, quoted)]));
+                .fix(Fix::unsafe_edits(vec![Edit::replace(node.span, quoted)]));
         } else {
             found = found.help("use lower-case letters, digits and single hyphens");
         }
@@ -335,7 +335,7 @@ impl Checker<'_> {
         )
         .help("write three numbers, such as `1.0.0`");
         if let Some(better) = complete_version(text) {
-            found = found.fix(Fix::risky(vec![Edit::replace(node.span, better)]));
+            found = found.fix(Fix::unsafe_edits(vec![Edit::replace(node.span, better)]));
         }
         self.report(found, path);
     }
@@ -386,7 +386,7 @@ impl Checker<'_> {
         if let Some(near) = nearest(text, words.iter().copied()) {
             problem = problem
                 .help(format!("did you mean `{near}`?"))
-                .fix(Fix::risky(vec![Edit::replace(node.span, near)]));
+                .fix(Fix::unsafe_edits(vec![Edit::replace(node.span, near)]));
         }
         self.report(problem, path);
     }
@@ -400,7 +400,7 @@ impl Checker<'_> {
             let quoted = format!("\"{}\"", node.text().unwrap_or_default());
             problem = problem
                 .help(format!("put it in quotes: {quoted}"))
-                .fix(Fix::risky(vec![Edit::replace(node.span, quoted)]));
+                .fix(Fix::unsafe_edits(vec![Edit::replace(node.span, quoted)]));
         }
         self.report(problem, path);
     }
@@ -438,7 +438,7 @@ pub(crate) fn licence_problem(text: &str, span: Span) -> Option<Diagnostic> {
     if let Some(near) = likely_licence(text) {
         problem = problem
             .help(format!("did you mean `{near}`?"))
-            .fix(Fix::risky(vec![Edit::replace(span, near)]));
+            .fix(Fix::unsafe_edits(vec![Edit::replace(span, near)]));
     }
     Some(problem)
 }
@@ -472,7 +472,7 @@ pub(crate) fn unknown_field<'a>(
     match nearest(key, known) {
         Some(near) => problem
             .help(format!("did you mean `{near}`?"))
-            .fix(Fix::risky(vec![Edit::replace(span, near)])),
+            .fix(Fix::unsafe_edits(vec![Edit::replace(span, near)])),
         None => problem.help("remove it, or keep it under `metadata`"),
     }
 }

@@ -6,8 +6,8 @@
 //!   permission of the actor, in the transaction of the change.
 //! - [`Registry::publish`] writes the bytes first and then, in one transaction, everything else. A
 //!   published version never changes, and its number is never used again.
-//! - [`Registry::index`], [`Registry::package`], [`Registry::version`], [`Registry::newest`] and
-//!   [`Registry::list`] read. All of them use a database index, and none counts rows.
+//! - [`Registry::index`], [`Registry::package`], [`Registry::version`],
+//!   [`Registry::resolve_version`] and [`Registry::list`] read. All of them use a database index, and none counts rows.
 //! - [`Registry::changes`] lists every change in order, for mirrors with an index of their own;
 //!   [`Registry::audit`] is the same log for users.
 //! - [`Registry::export`] and [`Registry::import`] copy the whole registry.

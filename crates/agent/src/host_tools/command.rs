@@ -14,8 +14,8 @@ use savoir_engine::{
     protection::{CommandGuard, Root, printable_path},
 };
 use savoir_sandbox::{
-    Access, Limits, MemoryCount, MovedFile, Network, Outcome, PathGrant, Policy, ProcessEnd,
-    Sandbox, Stream, TRUSTED_PATH, Userland, Variable, Watch, find_program,
+    Access, CountedMemory, ExtraPrograms, Limits, MovedFile, Network, Outcome, PathGrant, Policy,
+    ProcessEnd, RecordOpenedFiles, Sandbox, Stream, TRUSTED_PATH, Variable, find_program,
 };
 use serde_json::json;
 
@@ -74,9 +74,9 @@ impl HostTools {
         let opened = [root.join(".git")];
         let protected = grant::protect(&self.run_env, None, std::slice::from_ref(&root), &opened);
         let protected = protected.map_err(|error| ("workspace-unusable", error.to_string()))?;
-        let mut paths = vec![PathGrant::private("/tmp")];
+        let mut paths = vec![PathGrant::scratch("/tmp")];
         if self.run_env.home.parent().is_some() {
-            paths.push(PathGrant::private(&self.run_env.home));
+            paths.push(PathGrant::scratch(&self.run_env.home));
         }
         paths.push(PathGrant::write(&root));
         paths.extend(protected);
@@ -98,17 +98,17 @@ impl HostTools {
             paths,
             programs: vec![shell.to_owned()],
             mounts: Vec::new(),
-            userland: Userland::System,
+            extra_programs: ExtraPrograms::System,
             network: Network::None,
             environment: BTreeMap::from(environment.map(plain)),
             limits: Limits {
                 wall: Some(wall),
-                memory_count: MemoryCount::Data,
+                counted_memory: CountedMemory::Data,
                 output: PRINTED,
                 ..Limits::default()
             },
             directory: root,
-            watch: Watch::Off,
+            record_opened_files: RecordOpenedFiles::Off,
         })
     }
 }

@@ -106,7 +106,7 @@ pub(super) fn add_file_grants(
     }
     let writable: Vec<PathBuf> = paths[start..]
         .iter()
-        .filter(|grant| matches!(grant.access, Access::Write | Access::Make))
+        .filter(|grant| matches!(grant.access, Access::Write | Access::CreateGranted))
         .map(|grant| grant.path.clone())
         .collect();
     let opened = opened_paths(grants);

@@ -1,7 +1,7 @@
 //! Turns permissions for hosts into the network part of the policy: `network:read`,
 //! `network:write`.
 
-use savoir_sandbox::{HostGrant, HostPattern, Methods, Network, Scheme};
+use savoir_sandbox::{HostGrant, HostPattern, MethodGroup, Network, Scheme};
 use savoir_skill::permission::{Domain, Level, Permission};
 
 use super::Refusal;
@@ -12,8 +12,8 @@ pub(super) fn network(permissions: &[Permission], extra: &ExtraGrants) -> Result
     let mut hosts = Vec::new();
     for permission in permissions.iter().filter(|p| p.domain == Domain::Network) {
         let methods = match permission.level {
-            Level::Read => Methods::Read,
-            Level::Write => Methods::Write,
+            Level::Read => MethodGroup::Read,
+            Level::Write => MethodGroup::Write,
             _ => continue,
         };
         let scope = permission.scope.as_deref().unwrap_or("*");
@@ -25,7 +25,7 @@ pub(super) fn network(permissions: &[Permission], extra: &ExtraGrants) -> Result
         [(&extra.hosts, Address::Public), (&extra.private_hosts, Address::Private)]
     {
         for scope in list {
-            for methods in [Methods::Read, Methods::Write] {
+            for methods in [MethodGroup::Read, MethodGroup::Write] {
                 hosts.push(grant(scope, methods, address).map_err(|reason| {
                     Refusal::new(scope, reason, "name a host, *.host or a URL")
                 })?);
@@ -41,7 +41,7 @@ enum Address {
     Private,
 }
 
-fn grant(scope: &str, methods: Methods, address: Address) -> Result<HostGrant, String> {
+fn grant(scope: &str, methods: MethodGroup, address: Address) -> Result<HostGrant, String> {
     let (scheme, rest) = match scope.split_once("://") {
         Some(("http", rest)) => (Some(Scheme::Http), rest),
         Some(("https", rest)) => (Some(Scheme::Https), rest),
@@ -62,8 +62,8 @@ fn grant(scope: &str, methods: Methods, address: Address) -> Result<HostGrant, S
     // resolve to any address, so it may not.
     let named = host.eq_ignore_ascii_case("localhost") || is_address(host);
     let path = path.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/').to_owned();
-    let private = named || address == Address::Private;
-    Ok(HostGrant { host: pattern, scheme, port, path, methods, private })
+    let allow_private_addresses = named || address == Address::Private;
+    Ok(HostGrant { host: pattern, scheme, port, path, methods, allow_private_addresses })
 }
 
 fn is_address(host: &str) -> bool {

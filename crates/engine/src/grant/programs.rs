@@ -7,7 +7,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use savoir_sandbox::{ProgramFiles, TRUSTED_PATH, Userland};
+use savoir_sandbox::{ExtraPrograms, ProgramFiles, TRUSTED_PATH};
 use savoir_skill::{
     digest::hex,
     permission::{Domain, Level, Permission},
@@ -183,10 +183,14 @@ fn shell(permissions: &[Permission]) -> impl Iterator<Item = &Permission> {
 /// The programs that a run can start. A program gets no additional permissions by itself, so all
 /// programs of the system are available, unless the skill lists programs: then it is limited to its
 /// list.
-pub(super) fn userland(permissions: &[Permission], runs_programs: bool) -> Userland {
+pub(super) fn extra_programs(permissions: &[Permission], runs_programs: bool) -> ExtraPrograms {
     let is_any = || shell(permissions).next().is_some();
     let is_listed = lists_programs(permissions).next().is_some();
-    if !is_listed && (runs_programs || is_any()) { Userland::System } else { Userland::Listed }
+    if !is_listed && (runs_programs || is_any()) {
+        ExtraPrograms::System
+    } else {
+        ExtraPrograms::None
+    }
 }
 
 /// Usual names of virtual environments; the empty one stands for the granted folder itself.

@@ -29,7 +29,7 @@ pub(crate) struct HostPath {
 impl HostPath {
     /// The search path without the project around a run and without what its policy lets it write.
     pub(crate) fn of(policy: &Policy) -> Self {
-        let is_writable = |access| matches!(access, Access::Write | Access::Make);
+        let is_writable = |access| matches!(access, Access::Write | Access::CreateGranted);
         let granted = policy.paths.iter().filter(|grant| is_writable(grant.access));
         let mut writable: Vec<PathBuf> = granted.map(|grant| grant.path.clone()).collect();
         let home = env::home_dir().unwrap_or_default();

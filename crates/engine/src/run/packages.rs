@@ -12,7 +12,7 @@ use std::{
     sync::Arc,
 };
 
-use savoir_sandbox::{Mount, PathGrant, Policy, Userland, Variable};
+use savoir_sandbox::{ExtraPrograms, Mount, PathGrant, Policy, Variable};
 
 use super::{action::Action, script};
 use crate::{
@@ -425,7 +425,7 @@ impl PythonNeeds {
         // If all programs of the system are granted, all libraries that a package may need are
         // visible, and the folder can be executed. Otherwise the sandbox finds the needed libraries
         // by the files of every package, starting from this program.
-        if run.policy.userland == Userland::Listed {
+        if run.policy.extra_programs == ExtraPrograms::None {
             run.policy.programs.retain(|path| *path != interpreter);
             run.policy.programs.push(python.clone());
         }

@@ -7,8 +7,8 @@ use std::{
 
 use bytes::Bytes;
 use savoir_sandbox::{
-    KillHandle, Limits, MemoryCount, PathGrant, Policy, Process, ProcessEnd, Sandbox, SandboxError,
-    Stream,
+    CountedMemory, KillHandle, Limits, PathGrant, Policy, Process, ProcessEnd, Sandbox,
+    SandboxError, Stream,
 };
 
 use super::{ExtractError, PdfFault, pdf::PdfMethod};
@@ -98,7 +98,7 @@ impl Isolated {
     fn policy(&self) -> Policy {
         Policy {
             // A run must start somewhere; this is empty.
-            paths: vec![PathGrant::private("/tmp")],
+            paths: vec![PathGrant::scratch("/tmp")],
             programs: vec![self.program.clone()],
             directory: "/tmp".into(),
             limits: Limits {
@@ -106,7 +106,7 @@ impl Isolated {
                 cpu: Some(limits::PDF_TIMEOUT.as_secs()),
                 memory: limits::MAX_PDF_MEMORY_BYTES,
                 // Threads of a runtime reserve far more addresses than they use.
-                memory_count: MemoryCount::Data,
+                counted_memory: CountedMemory::Data,
                 processes: limits::MAX_PDF_THREADS,
                 file_size: 0,
                 scratch: 1 << 20,

@@ -50,7 +50,7 @@ const DEMO: &str = "---\nname: demo\ndescription: Use for: demos\n---\n# Demo\n"
 fn demo_findings() -> [Diagnostic; 2] {
     [
         Diagnostic::warning("byte-order-mark", Span::new(10, 14), "the name is `demo`")
-            .fix(Fix::risky(vec![Edit::replace(Span::new(10, 14), "example")])),
+            .fix(Fix::unsafe_edits(vec![Edit::replace(Span::new(10, 14), "example")])),
         Diagnostic::error("unquoted-colon", Span::new(28, 42), "the value has a colon in it")
             .help("put the whole value in quotes")
             .fix(Fix::safe(vec![Edit::insert(28, "\""), Edit::insert(42, "\"")])),

@@ -15,7 +15,7 @@ use super::{
     ClawHubOrigin, NpxOrigin, Origin, Warning, clawhub,
     files::{self, Item},
     gh, npx, order,
-    search::Folder,
+    search::SkillFolder,
     tool_ledger::is_absent,
 };
 use crate::{
@@ -40,7 +40,7 @@ pub struct LedgerEntry {
 /// skill is elsewhere.
 #[derive(Clone, Debug)]
 pub struct SkillLocation {
-    pub(super) folder: Arc<Folder>,
+    pub(super) folder: Arc<SkillFolder>,
     link: Option<PathBuf>,
 }
 
@@ -131,7 +131,7 @@ pub enum UnknownDrift {
 }
 
 impl LedgerEntry {
-    pub(super) fn new(name: String, path: PathBuf, folder: Arc<Folder>) -> Self {
+    pub(super) fn new(name: String, path: PathBuf, folder: Arc<SkillFolder>) -> Self {
         Self { name, path, places: vec![SkillLocation { folder, link: None }], recorded: None }
     }
 
@@ -145,7 +145,7 @@ impl LedgerEntry {
         name: String,
         path: PathBuf,
         link: PathBuf,
-        folder: Arc<Folder>,
+        folder: Arc<SkillFolder>,
     ) -> Self {
         Self {
             name,
@@ -159,7 +159,7 @@ impl LedgerEntry {
         self.recorded = origin;
     }
 
-    pub(super) fn add_link(&mut self, link: PathBuf, folder: Arc<Folder>) {
+    pub(super) fn add_link(&mut self, link: PathBuf, folder: Arc<SkillFolder>) {
         self.places.push(SkillLocation { folder, link: Some(link) });
     }
 

@@ -1,4 +1,5 @@
-//! Lists the skill folders of all agents.
+//! Finds the skills of all agents, and the origin that ledgers record for each. A ledger is the
+//! file in which a tool, such as `npx skills` or ClawHub, lists the skills that it installed.
 //!
 //! It is built to be fast with ten thousand skills: tool ledgers are read on another thread at the
 //! same time, and a link to another skill folder of an agent is resolved by its text, without
@@ -32,7 +33,7 @@ const MIN_LINKS_PER_THREAD: usize = 512;
 
 /// A skill folder of one or more agents.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(super) struct SkillFolder {
     /// The path that agents use.
     pub(super) path: PathBuf,
     /// The path without links.
@@ -43,7 +44,7 @@ pub(super) struct Folder {
     pub(super) readers: Vec<(usize, usize)>,
     depth: Depth,
     /// The index in the list of folders.
-    pub(super) at: usize,
+    pub(super) index: usize,
     /// Every path that leads to the folder.
     paths: Vec<(PathBuf, Scope)>,
 }
@@ -59,24 +60,25 @@ pub(super) struct SearchResult {
 }
 
 /// Finds all skills, and reports the files that could not be read.
-pub(super) fn find_all(places: &SearchRoots) -> SearchResult {
+pub(super) fn find_all_skills(roots: &SearchRoots) -> SearchResult {
     let mut search = Search {
-        places,
+        roots,
         folders: Vec::new(),
         entries: Vec::new(),
-        keys: Vec::new(),
-        listed: Vec::new(),
+        nested_paths: Vec::new(),
+        entry_ranges: Vec::new(),
         links: Vec::new(),
-        far_links: Vec::new(),
+        unresolved_links: Vec::new(),
         warnings: Vec::new(),
     };
     let mut ledgers = thread::scope(|scope| {
         let listing = scope.spawn(|| search.list_all());
-        let ledgers = Ledgers::read(places);
+        let ledgers = ToolLedgers::read(roots);
         listing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         ledgers
     });
-    let tool_ledgers: Vec<_> = search.folders.iter().map(|folder| ledgers.of(folder)).collect();
+    let tool_ledgers: Vec<_> =
+        search.folders.iter().map(|folder| ledgers.for_folder(folder)).collect();
     search.set_origins(&tool_ledgers);
     search.follow_links(&tool_ledgers);
     let Search { entries, mut warnings, .. } = search;
@@ -85,32 +87,32 @@ pub(super) fn find_all(places: &SearchRoots) -> SearchResult {
 }
 
 /// The ledgers of other tools, read on demand.
-struct Ledgers<'a> {
-    places: &'a SearchRoots,
+struct ToolLedgers<'a> {
+    roots: &'a SearchRoots,
     cache: LedgerCache,
     warnings: Vec<Warning>,
 }
 
-impl<'a> Ledgers<'a> {
+impl<'a> ToolLedgers<'a> {
     /// Reads the ledgers of the project and of the user. Other ledgers are beside skill folders.
-    fn read(places: &'a SearchRoots) -> Self {
-        let mut ledgers = Self { places, cache: LedgerCache::default(), warnings: Vec::new() };
-        ledgers.npx(Scope::User);
-        ledgers.npx(Scope::Project);
-        if let Some(project) = &places.project {
-            ledgers.clawhub(project);
+    fn read(roots: &'a SearchRoots) -> Self {
+        let mut ledgers = Self { roots, cache: LedgerCache::default(), warnings: Vec::new() };
+        ledgers.npx_ledger(Scope::User);
+        ledgers.npx_ledger(Scope::Project);
+        if let Some(project) = &roots.project {
+            ledgers.clawhub_ledger(project);
         }
         ledgers
     }
 
     /// Returns the ledgers that may name the skills of a folder.
-    fn of(&mut self, folder: &Folder) -> Vec<Arc<ToolLedger>> {
+    fn for_folder(&mut self, folder: &SkillFolder) -> Vec<Arc<ToolLedger>> {
         let mut tool_ledgers: Vec<Arc<ToolLedger>> = Vec::new();
         for (path, scope) in &folder.paths {
-            let beside = path.parent().and_then(|above| self.clawhub(above));
-            let of_scope = self.npx(*scope);
-            let project = self.places.project.as_deref().filter(|_| *scope == Scope::Project);
-            let of_project = project.and_then(|project| self.clawhub(project));
+            let beside = path.parent().and_then(|above| self.clawhub_ledger(above));
+            let of_scope = self.npx_ledger(*scope);
+            let project = self.roots.project.as_deref().filter(|_| *scope == Scope::Project);
+            let of_project = project.and_then(|project| self.clawhub_ledger(project));
             for tool_ledger in [beside, of_scope, of_project].into_iter().flatten() {
                 if !tool_ledgers.iter().any(|known| Arc::ptr_eq(known, &tool_ledger)) {
                     tool_ledgers.push(tool_ledger);
@@ -120,9 +122,9 @@ impl<'a> Ledgers<'a> {
         tool_ledgers
     }
 
-    fn npx(&mut self, scope: Scope) -> Option<Arc<ToolLedger>> {
-        let agents = &self.places.agents;
-        match (scope, self.places.project.as_deref()) {
+    fn npx_ledger(&mut self, scope: Scope) -> Option<Arc<ToolLedger>> {
+        let agents = &self.roots.agents;
+        match (scope, self.roots.project.as_deref()) {
             (Scope::Project, Some(project)) => {
                 let path = project.join(npx::PROJECT_LEDGER);
                 self.cache.tool_ledger(path, &npx::Project(project), &mut self.warnings)
@@ -135,7 +137,7 @@ impl<'a> Ledgers<'a> {
         }
     }
 
-    fn clawhub(&mut self, folder: &Path) -> Option<Arc<ToolLedger>> {
+    fn clawhub_ledger(&mut self, folder: &Path) -> Option<Arc<ToolLedger>> {
         clawhub::FOLDERS.iter().find_map(|name| {
             let path = folder.join(name).join("lock.json");
             self.cache.tool_ledger(path, &clawhub::Lock, &mut self.warnings)
@@ -144,29 +146,29 @@ impl<'a> Ledgers<'a> {
 }
 
 struct Search<'a> {
-    places: &'a SearchRoots,
-    folders: Vec<Arc<Folder>>,
+    roots: &'a SearchRoots,
+    folders: Vec<Arc<SkillFolder>>,
     entries: Vec<LedgerEntry>,
     /// The path of each entry below its folder, if it differs from the name.
-    keys: Vec<Option<String>>,
+    nested_paths: Vec<Option<String>>,
     /// The range of entries of each folder.
-    listed: Vec<Range<usize>>,
+    entry_ranges: Vec<Range<usize>>,
     /// The links directly in the folders of agents.
     links: Vec<Link>,
     /// The links in category folders below them, and links whose target is not a known folder.
-    far_links: Vec<Link>,
+    unresolved_links: Vec<Link>,
     warnings: Vec<Warning>,
 }
 
 struct Link {
-    folder: Arc<Folder>,
+    folder: Arc<SkillFolder>,
     path: PathBuf,
     name: String,
-    near: Option<NearbySkill>,
+    target: Option<LinkTarget>,
 }
 
 /// A skill that a link leads to in one of the known folders.
-struct NearbySkill {
+struct LinkTarget {
     folder: usize,
     /// The name of the skill, if it differs from the name of the link.
     name: Option<String>,
@@ -174,20 +176,20 @@ struct NearbySkill {
 
 impl Search<'_> {
     fn list_all(&mut self) {
-        let folders = self.folders();
+        let folders = self.existing_skill_folders();
         self.folders = folders.into_iter().map(Arc::new).collect();
         for folder in self.folders.clone() {
             let start = self.entries.len();
-            if let Err(error) = self.list(&folder, &folder.path, "", 0) {
+            if let Err(error) = self.list_skills(&folder, &folder.path, "", 0) {
                 self.warnings.push(Warning::new(&folder.path, error));
             }
-            self.listed.push(start..self.entries.len());
+            self.entry_ranges.push(start..self.entries.len());
         }
-        self.read_links();
+        self.resolve_links();
     }
 
     /// Resolves links on all processors, because resolving them takes most of the time.
-    fn read_links(&mut self) {
+    fn resolve_links(&mut self) {
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
         let share = self.links.len().div_ceil(threads).max(MIN_LINKS_PER_THREAD);
         let folders = &self.folders;
@@ -195,23 +197,24 @@ impl Search<'_> {
             let mut parts = self.links.chunks_mut(share);
             let first = parts.next();
             for part in parts {
-                scope.spawn(move || LinkResolver::read(part, folders));
+                scope.spawn(move || LinkResolver::resolve_all(part, folders));
             }
-            LinkResolver::read(first.unwrap_or_default(), folders);
+            LinkResolver::resolve_all(first.unwrap_or_default(), folders);
         });
     }
 
     /// Returns the existing folders. Two paths that lead to one folder count as one.
-    fn folders(&mut self) -> Vec<Folder> {
-        let mut folders: Vec<Folder> = Vec::new();
+    fn existing_skill_folders(&mut self) -> Vec<SkillFolder> {
+        let mut folders: Vec<SkillFolder> = Vec::new();
         let mut by_path: HashMap<OsString, Option<usize>> = HashMap::new();
         for (reader, agent) in Agent::ALL.iter().enumerate() {
             for (rank, (path, scope)) in self.folders_read_by(agent).into_iter().enumerate() {
                 let key = path.as_os_str().to_owned();
                 let known = by_path.get(&key).copied();
-                let at = known.unwrap_or_else(|| self.folder(path, scope, &mut folders));
-                by_path.insert(key, at);
-                if let Some(folder) = at.and_then(|at| folders.get_mut(at)) {
+                let index =
+                    known.unwrap_or_else(|| self.find_or_add_folder(path, scope, &mut folders));
+                by_path.insert(key, index);
+                if let Some(folder) = index.and_then(|index| folders.get_mut(index)) {
                     folder.readers.push((reader, rank));
                     if agent.depth == Depth::Nested {
                         folder.depth = Depth::Nested;
@@ -223,20 +226,26 @@ impl Search<'_> {
     }
 
     fn folders_read_by(&self, agent: &Agent) -> Vec<(PathBuf, Scope)> {
-        let project = self.places.project.as_deref();
-        let agents = &self.places.agents;
+        let project = self.roots.project.as_deref();
+        let agents = &self.roots.agents;
         let mut reads = agents.reads(agent, project.unwrap_or(Path::new("")));
-        let inner = self.places.inner.iter().flat_map(|folder| agents.reads(agent, folder));
-        let inner: Vec<_> = inner.filter(|folder| folder.scope == Scope::Project).collect();
+        let nested =
+            self.roots.nested_folders.iter().flat_map(|folder| agents.reads(agent, folder));
+        let nested: Vec<_> = nested.filter(|folder| folder.scope == Scope::Project).collect();
         let first = reads.iter().position(|folder| folder.scope == Scope::Project).unwrap_or(0);
-        reads.splice(first..first, inner);
+        reads.splice(first..first, nested);
         let reads = reads.into_iter().map(|folder| (folder.path, folder.scope));
         reads.filter(|(_, scope)| project.is_some() || *scope != Scope::Project).collect()
     }
 
     /// Returns the index of a folder, and adds it to the list if it is new; `None` if it does not
     /// exist.
-    fn folder(&mut self, path: PathBuf, scope: Scope, folders: &mut Vec<Folder>) -> Option<usize> {
+    fn find_or_add_folder(
+        &mut self,
+        path: PathBuf,
+        scope: Scope,
+        folders: &mut Vec<SkillFolder>,
+    ) -> Option<usize> {
         if !path.is_dir() {
             return None;
         }
@@ -247,30 +256,30 @@ impl Search<'_> {
                 return None;
             }
         };
-        if let Some(at) = folders.iter().position(|folder| folder.real == real) {
-            folders[at].paths.push((path.clone(), scope));
+        if let Some(index) = folders.iter().position(|folder| folder.real == real) {
+            folders[index].paths.push((path.clone(), scope));
             // The path without links is preferred for display.
             if path == real {
-                folders[at].path = path;
+                folders[index].path = path;
             }
-            return Some(at);
+            return Some(index);
         }
-        let at = folders.len();
+        let index = folders.len();
         let paths = vec![(path.clone(), scope)];
         let readers = Vec::new();
-        folders.push(Folder { path, real, scope, readers, depth: Depth::One, at, paths });
-        Some(at)
+        folders.push(SkillFolder { path, real, scope, readers, depth: Depth::One, index, paths });
+        Some(index)
     }
 
     /// Adds the skills of a folder. The key of a skill is its path below the agent's folder.
-    fn list(
+    fn list_skills(
         &mut self,
-        folder: &Arc<Folder>,
-        place: &Path,
+        folder: &Arc<SkillFolder>,
+        path: &Path,
         prefix: &str,
         depth: usize,
     ) -> io::Result<()> {
-        for entry in fs::read_dir(place)? {
+        for entry in fs::read_dir(path)? {
             let entry = entry?;
             let kind = entry.file_type()?;
             if !kind.is_dir() && !kind.is_symlink() {
@@ -283,20 +292,20 @@ impl Search<'_> {
             let path = entry.path();
             if kind.is_symlink() {
                 // Only the agent's folder itself is known to have no link in its path.
-                let links = if depth == 0 { &mut self.links } else { &mut self.far_links };
+                let links = if depth == 0 { &mut self.links } else { &mut self.unresolved_links };
                 links.push(Link {
                     folder: Arc::clone(folder),
                     path,
-                    name: to_text(name),
-                    near: None,
+                    name: file_name_text(name),
+                    target: None,
                 });
                 continue;
             }
-            let name = to_text(name);
+            let name = file_name_text(name);
             if depth < MAX_CATEGORY_DEPTH && is_category(folder, &path, &name) {
-                self.list(folder, &path, &format!("{prefix}{name}/"), depth + 1)?;
+                self.list_skills(folder, &path, &format!("{prefix}{name}/"), depth + 1)?;
             } else {
-                self.keys.push((!prefix.is_empty()).then(|| format!("{prefix}{name}")));
+                self.nested_paths.push((!prefix.is_empty()).then(|| format!("{prefix}{name}")));
                 self.entries.push(LedgerEntry::new(name, path, Arc::clone(folder)));
             }
         }
@@ -305,11 +314,11 @@ impl Search<'_> {
 
     /// Sets the recorded origin of every skill from the tool ledgers.
     fn set_origins(&mut self, tool_ledgers: &[Vec<Arc<ToolLedger>>]) {
-        for (at, listed) in self.listed.clone().into_iter().enumerate() {
-            for n in listed {
+        for (folder, range) in self.entry_ranges.clone().into_iter().enumerate() {
+            for n in range {
                 let entry = &self.entries[n];
-                let key = self.keys[n].as_deref().unwrap_or(entry.name());
-                let origin = self.recorded_origin(&tool_ledgers[at], entry.path(), key);
+                let key = self.nested_paths[n].as_deref().unwrap_or(entry.name());
+                let origin = self.recorded_origin(&tool_ledgers[folder], entry.path(), key);
                 self.entries[n].record(origin);
             }
         }
@@ -322,8 +331,8 @@ impl Search<'_> {
         path: &Path,
         key: &str,
     ) -> Option<Arc<Origin>> {
-        let own = &self.places.own;
-        if let Some(integrity) = (!own.is_empty()).then(|| own.get(path)).flatten() {
+        let installed = &self.roots.installed_by_savoir;
+        if let Some(integrity) = (!installed.is_empty()).then(|| installed.get(path)).flatten() {
             return Some(Arc::new(Origin::Savoir { integrity: integrity.clone() }));
         }
         tool_ledgers.iter().find_map(|tool_ledger| tool_ledger.skills.get(key)).cloned()
@@ -331,44 +340,44 @@ impl Search<'_> {
 
     fn follow_links(&mut self, tool_ledgers: &[Vec<Arc<ToolLedger>>]) {
         let links = std::mem::take(&mut self.links);
-        let found = self.entries_of_near_links(&links);
-        let mut far = std::mem::take(&mut self.far_links);
+        let found = self.find_link_targets(&links);
+        let mut unresolved = std::mem::take(&mut self.unresolved_links);
         for (link, found) in links.into_iter().zip(found) {
             match found {
-                Some(at) => self.entries[at].add_link(link.path, link.folder),
-                None => far.push(link),
+                Some(index) => self.entries[index].add_link(link.path, link.folder),
+                None => unresolved.push(link),
             }
         }
-        if !far.is_empty() {
-            self.follow_far_links(far, tool_ledgers);
+        if !unresolved.is_empty() {
+            self.follow_unresolved_links(unresolved, tool_ledgers);
         }
     }
 
     /// Returns the entries that links lead to, if their folder is known.
-    fn entries_of_near_links(&self, links: &[Link]) -> Vec<Option<usize>> {
+    fn find_link_targets(&self, links: &[Link]) -> Vec<Option<usize>> {
         let mut folders: HashMap<usize, HashMap<&str, usize>> = HashMap::new();
         let find = |link: &Link| {
-            let near = link.near.as_ref()?;
-            let names = folders.entry(near.folder).or_insert_with(|| {
-                let listed = self.listed.get(near.folder).cloned().unwrap_or_default();
-                let top = listed.filter(|n| self.keys[*n].is_none());
-                top.map(|n| (self.entries[n].name(), n)).collect()
+            let target = link.target.as_ref()?;
+            let names = folders.entry(target.folder).or_insert_with(|| {
+                let range = self.entry_ranges.get(target.folder).cloned().unwrap_or_default();
+                let top_level = range.filter(|n| self.nested_paths[*n].is_none());
+                top_level.map(|n| (self.entries[n].name(), n)).collect()
             });
-            names.get(near.name.as_deref().unwrap_or(&link.name)).copied()
+            names.get(target.name.as_deref().unwrap_or(&link.name)).copied()
         };
         links.iter().map(find).collect()
     }
 
-    fn follow_far_links(&mut self, links: Vec<Link>, tool_ledgers: &[Vec<Arc<ToolLedger>>]) {
+    fn follow_unresolved_links(&mut self, links: Vec<Link>, tool_ledgers: &[Vec<Arc<ToolLedger>>]) {
         let mut by_path: HashMap<OsString, usize> = HashMap::new();
-        for (at, entry) in self.entries.iter().enumerate() {
+        for (index, entry) in self.entries.iter().enumerate() {
             if let Some(real) = entry.real() {
-                by_path.insert(real.into_os_string(), at);
+                by_path.insert(real.into_os_string(), index);
             }
         }
         for link in links {
             match link.path.canonicalize() {
-                Ok(target) => self.link_to(target, link, &mut by_path, tool_ledgers),
+                Ok(target) => self.add_link_or_entry(target, link, &mut by_path, tool_ledgers),
                 Err(error) => {
                     let reason = format!("this link leads nowhere: {error}");
                     self.warnings.push(Warning::new(&link.path, reason));
@@ -377,18 +386,18 @@ impl Search<'_> {
         }
     }
 
-    fn link_to(
+    fn add_link_or_entry(
         &mut self,
         target: PathBuf,
         link: Link,
         by_path: &mut HashMap<OsString, usize>,
         tool_ledgers: &[Vec<Arc<ToolLedger>>],
     ) {
-        if let Some(at) = by_path.get(target.as_os_str()) {
-            self.entries[*at].add_link(link.path, link.folder);
+        if let Some(index) = by_path.get(target.as_os_str()) {
+            self.entries[*index].add_link(link.path, link.folder);
         } else if target.is_dir() {
             let origin =
-                self.recorded_origin(&tool_ledgers[link.folder.at], &link.path, &link.name);
+                self.recorded_origin(&tool_ledgers[link.folder.index], &link.path, &link.name);
             by_path.insert(target.as_os_str().to_owned(), self.entries.len());
             let mut entry = LedgerEntry::new_linked(link.name, target, link.path, link.folder);
             entry.record(origin);
@@ -397,15 +406,15 @@ impl Search<'_> {
     }
 }
 
-fn to_text(name: OsString) -> String {
+fn file_name_text(name: OsString) -> String {
     name.into_string().unwrap_or_else(|name| name.to_string_lossy().into_owned())
 }
 
 /// Resolves the links of one folder by their text, without asking the system about each part of a
 /// path. Most of them lead to the same folder.
 struct LinkResolver<'a> {
-    folder: &'a Folder,
-    folders: &'a [Arc<Folder>],
+    folder: &'a SkillFolder,
+    folders: &'a [Arc<SkillFolder>],
     open: Option<OwnedFd>,
     buffer: Vec<u8>,
     /// The folder part of the last link, and the index of that folder.
@@ -414,22 +423,22 @@ struct LinkResolver<'a> {
 
 impl<'a> LinkResolver<'a> {
     /// Resolves links. Links of the same folder must be adjacent.
-    fn read(links: &mut [Link], folders: &[Arc<Folder>]) {
-        for links in links.chunk_by_mut(|a, b| a.folder.at == b.folder.at) {
+    fn resolve_all(links: &mut [Link], folders: &[Arc<SkillFolder>]) {
+        for links in links.chunk_by_mut(|a, b| a.folder.index == b.folder.index) {
             let Some(folder) = links.first().map(|link| Arc::clone(&link.folder)) else { continue };
             let mut resolver = LinkResolver::new(&folder, folders);
             for link in links {
-                link.near = link.path.file_name().and_then(|name| resolver.resolve_nearby(name));
+                link.target = link.path.file_name().and_then(|name| resolver.resolve_by_text(name));
             }
         }
     }
 
-    fn new(folder: &'a Folder, folders: &'a [Arc<Folder>]) -> Self {
+    fn new(folder: &'a SkillFolder, folders: &'a [Arc<SkillFolder>]) -> Self {
         Self { folder, folders, open: None, buffer: Vec::new(), last: None }
     }
 
     /// Returns the skill that a link leads to, if its text shows it.
-    fn resolve_nearby(&mut self, link: &OsStr) -> Option<NearbySkill> {
+    fn resolve_by_text(&mut self, link: &OsStr) -> Option<LinkTarget> {
         if self.open.is_none() {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
             self.open = Some(openat(CWD, &self.folder.path, flags, Mode::empty()).ok()?);
@@ -442,47 +451,47 @@ impl<'a> LinkResolver<'a> {
             return None;
         }
         let known = self.last.as_ref().filter(|(last, _)| last == folder);
-        let at = if let Some((_, at)) = known {
-            *at
+        let index = if let Some((_, index)) = known {
+            *index
         } else {
-            let place = join_without_links(&self.folder.real, Path::new(folder));
-            let at = place.and_then(|place| self.folders.iter().position(|f| f.real == place));
-            self.last = Some((folder.to_owned(), at));
-            at
+            let path = join_without_links(&self.folder.real, Path::new(folder));
+            let index = path.and_then(|path| self.folders.iter().position(|f| f.real == path));
+            self.last = Some((folder.to_owned(), index));
+            index
         };
         let name = (link != name).then(|| name.to_owned());
-        Some(NearbySkill { folder: at?, name })
+        Some(LinkTarget { folder: index?, name })
     }
 }
 
 /// Appends a relative path to a folder without links; `None` if the text alone cannot show the
 /// result, because `..` after a name may follow a link.
 fn join_without_links(folder: &Path, path: &Path) -> Option<PathBuf> {
-    let mut place = folder.to_owned();
-    let mut down = false;
+    let mut joined = folder.to_owned();
+    let mut entered_folder = false;
     for part in path.components() {
         match part {
-            Component::ParentDir if down => return None,
-            Component::ParentDir => drop(place.pop()),
+            Component::ParentDir if entered_folder => return None,
+            Component::ParentDir => drop(joined.pop()),
             Component::CurDir => (),
             _ => {
-                down = true;
-                place.push(part);
+                entered_folder = true;
+                joined.push(part);
             }
         }
     }
-    Some(place)
+    Some(joined)
 }
 
 /// Whether a folder contains skills instead of being one: ClawHub installs the skills of an owner
 /// into a folder of that owner, and some agents support categories.
-fn is_category(folder: &Folder, path: &Path, name: &str) -> bool {
+fn is_category(folder: &SkillFolder, path: &Path, name: &str) -> bool {
     name.starts_with('@')
         || (folder.depth == Depth::Nested
             && !super::entry::SKILL_FILES.iter().any(|file| path.join(file).exists()))
 }
 
-impl Folder {
+impl SkillFolder {
     /// Returns a path below this folder without links.
     pub(super) fn real_path(&self, path: &Path) -> Option<PathBuf> {
         // Comparing path components is slow, and most folders have no link in their path.

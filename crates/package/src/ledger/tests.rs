@@ -38,18 +38,18 @@ impl TestMachine {
         symlink(target, link).unwrap();
     }
 
-    fn places(&self) -> SearchRoots {
+    fn roots(&self) -> SearchRoots {
         let none = |_: &str| -> Option<OsString> { None };
         SearchRoots {
             agents: Agents::new(&self.path("home"), none),
             project: Some(self.path("project")),
-            inner: Vec::new(),
-            own: HashMap::new(),
+            nested_folders: Vec::new(),
+            installed_by_savoir: HashMap::new(),
         }
     }
 
     fn open(&self) -> Ledger {
-        Ledger::open(&self.places())
+        Ledger::open(&self.roots())
     }
 }
 
@@ -259,10 +259,10 @@ fn savoir_and_plain_origins() {
     machine.skill("project/.agents/skills/plain");
     fs::create_dir_all(machine.path("project/.agents/skills/empty")).unwrap();
     let own = machine.path("project/.agents/skills/own");
-    let mut places = machine.places();
+    let mut roots = machine.roots();
     let integrity = Tree::read(&own).unwrap().integrity();
-    places.own.insert(own.clone(), Some(integrity.clone()));
-    let ledger = Ledger::open(&places);
+    roots.installed_by_savoir.insert(own.clone(), Some(integrity.clone()));
+    let ledger = Ledger::open(&roots);
     assert_eq!(
         only(&ledger, "own").recorded(),
         Some(&Origin::Savoir { integrity: Some(integrity) })
@@ -275,8 +275,8 @@ fn savoir_and_plain_origins() {
     assert_eq!(plain.details().unwrap().origin, Origin::Plain);
     assert_eq!(plain.drift(), Drift::Unknown(UnknownDrift::NotRecorded));
     assert_eq!(plain.adoption().unwrap().source, Source::Folder(plain.path().to_owned()));
-    places.own.insert(own.clone(), None);
-    let ledger = Ledger::open(&places);
+    roots.installed_by_savoir.insert(own.clone(), None);
+    let ledger = Ledger::open(&roots);
     assert_eq!(only(&ledger, "own").drift(), Drift::Unknown(UnknownDrift::Converted));
     let error = only(&ledger, "empty").details().unwrap_err();
     assert!(matches!(error, EntryError::NoSkillFile(_)), "{error}");

@@ -310,7 +310,7 @@ impl Client {
     }
 
     fn report_skipped(&self, name: &str, why: String) {
-        self.settings().tell(Progress::Skipped { name: name.to_owned(), why });
+        self.settings().report_progress(Progress::Skipped { name: name.to_owned(), why });
     }
 }
 

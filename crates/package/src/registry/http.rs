@@ -176,11 +176,11 @@ impl RegistryConnection {
         if self.settings.is_offline() {
             return Err(RegistryError::Offline(format!("`{place}`")));
         }
-        self.settings.tell(Progress::Asking { place: place.clone() });
+        self.settings.report_progress(Progress::Asking { place: place.clone() });
         if request.wait == WaitPolicy::Archive {
             return self.follow(request).await;
         }
-        let waited = self.settings.patience;
+        let waited = self.settings.response_timeout;
         let answer = timeout(waited, self.follow(request)).await;
         answer.map_err(|_| SourceError::TimedOut { place, waited })?
     }
@@ -244,9 +244,9 @@ impl RegistryConnection {
 
     fn silence_timeout(&self, request: &RegistryRequest) -> Duration {
         match request.wait {
-            WaitPolicy::Answer => self.settings.patience,
-            WaitPolicy::Lookup => self.settings.lookup_silence,
-            WaitPolicy::Archive => self.settings.download_silence,
+            WaitPolicy::Answer => self.settings.response_timeout,
+            WaitPolicy::Lookup => self.settings.lookup_idle_timeout,
+            WaitPolicy::Archive => self.settings.download_idle_timeout,
         }
     }
 
@@ -288,10 +288,18 @@ impl RegistryConnection {
             }
             bytes.extend_from_slice(&chunk);
             if request.wait == WaitPolicy::Archive {
-                transfer_rate.add(chunk.len() as u64, self.settings.download_silence, &place)?;
+                transfer_rate.add(
+                    chunk.len() as u64,
+                    self.settings.download_idle_timeout,
+                    &place,
+                )?;
             }
             let so_far = bytes.len() as u64;
-            self.settings.tell(Progress::Received { place: place.clone(), bytes: so_far, of });
+            self.settings.report_progress(Progress::Received {
+                place: place.clone(),
+                bytes: so_far,
+                of,
+            });
         }
     }
 }

@@ -9,52 +9,52 @@ use super::RegistryError;
 pub use crate::source::Network;
 use crate::source::{Progress, Watcher};
 
-/// Who may be asked without encryption.
+/// Which registries may be used without TLS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PlainHttp {
-    /// Only this machine: what comes from elsewhere could be changed on the way.
+    /// Only registries on this machine, because others could be tampered with in transit.
     #[default]
     ThisMachine,
-    /// Everyone whose address says so, such as a mirror in a house of one's own.
+    /// Every registry with an `http://` address, such as a mirror in your own network.
     Anyone,
 }
 
-/// How registries are asked.
+/// Settings of a registry client.
 #[derive(Clone)]
 pub struct Settings {
-    /// Where it is kept what was learnt. It can be removed at any time.
+    /// The cache folder. It can be removed at any time.
     pub cache: PathBuf,
-    /// How long one answer may take, unless it is an archive.
-    pub patience: Duration,
-    /// How long a registry may be silent of which something is looked up.
-    pub lookup_silence: Duration,
-    /// How long it may be silent that sends an archive, which may take as long as it comes; in as long,
-    /// some bytes must come for each second.
-    pub download_silence: Duration,
-    /// Who is told what is going on.
+    /// Maximum time of one response, except archives.
+    pub response_timeout: Duration,
+    /// Maximum time without data during a lookup.
+    pub lookup_idle_timeout: Duration,
+    /// Maximum time without data while an archive is downloaded. The average rate over this time
+    /// must reach a minimum; the whole download may take longer.
+    pub download_idle_timeout: Duration,
+    /// Receives progress events.
     pub watcher: Option<Watcher>,
-    /// Whether anybody is asked.
+    /// Whether requests are sent at all.
     pub network: Network,
-    /// Who may be asked without encryption.
+    /// Which registries may be used without TLS.
     pub plain: PlainHttp,
 }
 
 impl Settings {
-    /// The usual settings with a folder for the cache.
+    /// Default settings with a cache folder.
     pub fn new(cache: PathBuf) -> Self {
         let (network, plain) = (Network::default(), PlainHttp::default());
         Self {
             cache,
-            patience: Duration::from_mins(2),
-            lookup_silence: Duration::from_secs(10),
-            download_silence: Duration::from_secs(30),
+            response_timeout: Duration::from_mins(2),
+            lookup_idle_timeout: Duration::from_secs(10),
+            download_idle_timeout: Duration::from_secs(30),
             watcher: None,
             network,
             plain,
         }
     }
 
-    pub(super) fn tell(&self, progress: Progress) {
+    pub(super) fn report_progress(&self, progress: Progress) {
         if let Some(watcher) = &self.watcher {
             watcher(progress);
         }
@@ -72,12 +72,12 @@ impl fmt::Debug for Settings {
     }
 }
 
-/// What proves to a registry who asks. It is never shown, and only that registry gets it.
+/// A registry's access token. It is never printed, and only sent to that registry.
 #[derive(Clone)]
 pub struct Token(Zeroizing<String>);
 
 impl Token {
-    /// A token as it was given out, without `Bearer`.
+    /// Wraps the text of a token, without `Bearer`.
     pub fn new(text: &str) -> Result<Self, RegistryError> {
         let text = text.trim();
         if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -86,7 +86,7 @@ impl Token {
         Ok(Self(Zeroizing::new(text.to_owned())))
     }
 
-    /// The text, to keep it where secrets are kept.
+    /// Returns the text, to store it with other secrets.
     pub fn secret(&self) -> &str {
         &self.0
     }

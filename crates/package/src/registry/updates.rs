@@ -157,11 +157,11 @@ fn group_by_registry<'a>(
     (questions, wrong)
 }
 
-/// Asks all registries; returns the answers by address. Waits for each at most `patience`.
+/// Asks all registries; returns the answers by address. Waits for each at most `time_limit`.
 async fn ask_registry(
     registries: &Registries,
     questions: &SkillsByRegistry<'_>,
-    patience: Option<Duration>,
+    time_limit: Option<Duration>,
 ) -> BTreeMap<String, Packages> {
     let asked = questions.iter().map(|(address, subjects)| {
         let names: Vec<Name> = subjects.iter().map(|subject| subject.name.clone()).collect();
@@ -170,10 +170,10 @@ async fn ask_registry(
     let asked =
         run_concurrently(asked.collect::<Vec<_>>(), |(address, client, names)| async move {
             let asked = load_packages(client, names);
-            let found = match patience {
+            let found = match time_limit {
                 None => asked.await,
-                Some(patience) => timeout(patience, asked).await.unwrap_or_else(|_| {
-                    Err(format!("{address} did not answer within {} s", patience.as_secs()))
+                Some(time_limit) => timeout(time_limit, asked).await.unwrap_or_else(|_| {
+                    Err(format!("{address} did not answer within {} s", time_limit.as_secs()))
                 }),
             };
             Ok::<_, RegistryError>((address, found))

@@ -138,7 +138,7 @@ pub struct PackageDetail {
     pub summary: Summary,
     /// What its newest version says about itself.
     pub readme: Option<String>,
-    /// What people are told to use instead.
+    /// The deprecation message: what to use instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<String>,
     /// Its versions, newest first.
@@ -172,7 +172,7 @@ pub struct VersionSummary {
     /// Why, if who did it said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub yanked_reason: Option<String>,
-    /// What people are told to use instead.
+    /// The deprecation message: what to use instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<String>,
 }
@@ -205,7 +205,7 @@ pub struct VersionDetail {
     /// Why, if who did it said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub yanked_reason: Option<String>,
-    /// What people are told to use instead.
+    /// The deprecation message: what to use instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<String>,
     /// What changed in it, if who published it said so.
@@ -344,7 +344,7 @@ pub struct YankDone {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryDeprecate))]
 pub struct Deprecate {
-    /// What they are told; nothing takes it back.
+    /// The message for users; it cannot be removed.
     pub message: Option<String>,
 }
 

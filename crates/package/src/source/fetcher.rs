@@ -96,9 +96,9 @@ pub struct Settings {
     /// The path of the program `git`.
     pub git: PathBuf,
     /// Time limit of one call of git.
-    pub git_patience: Duration,
+    pub git_timeout: Duration,
     /// Time limit of one download.
-    pub http_patience: Duration,
+    pub http_timeout: Duration,
     /// Whether git follows redirects of a server.
     pub git_redirects: bool,
     /// Maximum size of a repository in the cache.
@@ -114,8 +114,8 @@ impl Settings {
         Self {
             cache,
             git: "git".into(),
-            git_patience: Duration::from_mins(5),
-            http_patience: Duration::from_mins(2),
+            git_timeout: Duration::from_mins(5),
+            http_timeout: Duration::from_mins(2),
             git_redirects: true,
             max_repository_bytes: MAX_REPOSITORY_BYTES,
             network: Network::default(),
@@ -123,7 +123,7 @@ impl Settings {
         }
     }
 
-    pub(super) fn tell(&self, progress: Progress) {
+    pub(super) fn report_progress(&self, progress: Progress) {
         if let Some(watcher) = &self.watcher {
             watcher(progress);
         }
@@ -424,7 +424,7 @@ impl Fetcher {
     }
 
     pub(super) fn skipped(&self, name: &str, why: String) {
-        self.settings.tell(Progress::Skipped { name: name.to_owned(), why });
+        self.settings.report_progress(Progress::Skipped { name: name.to_owned(), why });
     }
 
     fn content_path(&self, digest: &Digest) -> PathBuf {

@@ -48,7 +48,7 @@ impl Http {
         reach: Reach,
         limit: u64,
     ) -> Result<LoadedFile, SourceError> {
-        let waited = settings.http_patience;
+        let waited = settings.http_timeout;
         let loaded = timeout(waited, self.follow(settings, url, reach, limit)).await;
         loaded.map_err(|_| SourceError::TimedOut { place: shown(url), waited })?
     }
@@ -60,7 +60,7 @@ impl Http {
         mut reach: Reach,
         limit: u64,
     ) -> Result<LoadedFile, SourceError> {
-        settings.tell(Progress::Asking { place: shown(url) });
+        settings.report_progress(Progress::Asking { place: shown(url) });
         let mut url = url.clone();
         for _ in 0..=MAX_REDIRECTS {
             let response = self.ask(&url, reach).await?;
@@ -164,7 +164,11 @@ async fn body(
             return Err(too_large());
         }
         bytes.extend_from_slice(&chunk);
-        settings.tell(Progress::Received { place: shown(url), bytes: bytes.len() as u64, of });
+        settings.report_progress(Progress::Received {
+            place: shown(url),
+            bytes: bytes.len() as u64,
+            of,
+        });
     }
     Ok(bytes)
 }

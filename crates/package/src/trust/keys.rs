@@ -14,7 +14,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use thiserror::Error;
 use zeroize::Zeroizing;
 
-use super::{file, public::PublicKey};
+use super::{public_key::PublicKey, safe_file};
 
 const MAX_NAME_BYTES: usize = 64;
 
@@ -52,7 +52,7 @@ pub enum KeyError {
     #[error("{} is not the public half of the key beside it; remove it, or put the right one there", .0.display())]
     Mismatch(PathBuf),
     /// The system could not generate a key.
-    #[error("the system gave no key")]
+    #[error("the system could not generate a key")]
     Generate,
     /// The operating system returned an error.
     #[error("{}: {error}", path.display())]
@@ -168,9 +168,9 @@ impl KeyStore {
             }
         };
         let line = key.secret_line()?;
-        file::create(&secret, line.as_bytes(), 0o600).map_err(fail(&secret))?;
-        let line = key.public_key().to_text() + "\n";
-        file::create(&public, line.as_bytes(), 0o644).map_err(fail(&public))?;
+        safe_file::create(&secret, line.as_bytes(), 0o600).map_err(fail(&secret))?;
+        let line = key.public_key().to_base64() + "\n";
+        safe_file::create(&public, line.as_bytes(), 0o644).map_err(fail(&public))?;
         Ok(key)
     }
 
@@ -229,7 +229,7 @@ fn is_name(name: &str) -> bool {
 
 fn read_secret(opened: &fs::File, path: &Path) -> Result<SigningKey, KeyError> {
     refuse_readable(opened, path)?;
-    let bytes = file::read_open(opened, MAX_KEY_BYTES).map_err(KeyError::io(path))?;
+    let bytes = safe_file::read_open(opened, MAX_KEY_BYTES).map_err(KeyError::io(path))?;
     let bytes = Zeroizing::new(bytes);
     let seed = STANDARD.decode(bytes.trim_ascii()).map(Zeroizing::new);
     let seed = seed.map_err(|_| KeyError::Malformed(path.to_owned()))?;
@@ -246,7 +246,7 @@ pub(super) fn refuse_readable(opened: &fs::File, path: &Path) -> Result<(), KeyE
 }
 
 fn read_public(path: &Path) -> Result<PublicKey, KeyError> {
-    let bytes = file::read(path, MAX_KEY_BYTES).map_err(KeyError::io(path))?;
+    let bytes = safe_file::read(path, MAX_KEY_BYTES).map_err(KeyError::io(path))?;
     let bytes = STANDARD.decode(bytes.trim_ascii()).ok().and_then(|bytes| bytes.try_into().ok());
     bytes.map(PublicKey::ed25519).ok_or_else(|| KeyError::Malformed(path.to_owned()))
 }
@@ -322,7 +322,7 @@ mod tests {
             0x1c, 0xae, 0x7f, 0x60,
         ];
         let key = SigningKey::from_seed(&seed).unwrap();
-        assert_eq!(key.public_key().to_text(), "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=");
+        assert_eq!(key.public_key().to_base64(), "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=");
         assert_eq!(key.key_id(), "21fe31dfa154a261626bf854046fd227");
         assert_eq!(key.sign(b"")[..4], [0xe5, 0x56, 0x43, 0x00]);
     }

@@ -34,9 +34,10 @@ use webpki::{EndEntityCert, KeyUsage, anchor_from_trusted_cert, aws_lc_rs as alg
 use zeroize::Zeroizing;
 
 use super::{
-    KeyError, KeyKind, PublicKey, TrustStore, TrustedKey, file, json,
+    KeyError, KeyKind, PublicKey, TrustStore, TrustedKey, json,
     keys::refuse_readable,
-    public::{bundle_id, x509_id},
+    public_key::{certificate_id, oms_key_id},
+    safe_file,
     signature::{Difference, UNSIGNED_FILES, content, is_digest},
 };
 use crate::Tree;
@@ -139,7 +140,7 @@ impl BundleKey {
         let fail = |error| KeyError::Io { path: path.to_owned(), error };
         let opened = fs::File::open(path).map_err(fail)?;
         refuse_readable(&opened, path)?;
-        let pem = Zeroizing::new(file::read_open(&opened, MAX_KEY_BYTES).map_err(fail)?);
+        let pem = Zeroizing::new(safe_file::read_open(&opened, MAX_KEY_BYTES).map_err(fail)?);
         Self::from_pem(std::str::from_utf8(&pem).map_err(|_| OmsError::Key)?)
     }
 
@@ -265,7 +266,7 @@ pub(super) fn check<'a>(
 pub(super) fn key_id(bundle: &Value) -> Result<Option<String>, OmsError> {
     let bundle = Bundle::read(bundle)?;
     Ok(match &bundle.material {
-        Material { chain: Some(chain), .. } => chain.ders()?.first().map(|der| x509_id(der)),
+        Material { chain: Some(chain), .. } => chain.ders()?.first().map(|der| certificate_id(der)),
         Material { public_key, .. } => public_key.as_ref().and_then(KeyHint::key_id),
     })
 }
@@ -323,10 +324,10 @@ fn check_by_chain<'a>(
         .map_err(|error| malformed(&format!("its certificate cannot be read: {error}")))?;
     let key = end.subject_public_key_info();
     if !is_valid_signature(&key, signed, signature) {
-        return Err(OmsError::Wrong(x509_id(leaf)));
+        return Err(OmsError::Wrong(certificate_id(leaf)));
     }
-    let mut key_ids: Vec<_> = chain.iter().map(|certificate| x509_id(certificate)).collect();
-    key_ids.push(bundle_id(&key));
+    let mut key_ids: Vec<_> = chain.iter().map(|certificate| certificate_id(certificate)).collect();
+    key_ids.push(oms_key_id(&key));
     let roots = store.of_kind(KeyKind::Certificate);
     let trusted = roots.into_iter().find(|root| check_chain(&end, leaf, others, root.key.bytes()));
     key_ids.extend(trusted.map(|trusted| trusted.key.key_id()));
@@ -363,7 +364,7 @@ fn check_chain(
         None,
     );
     if let Err(error) = &good {
-        tracing::debug!(root = x509_id(&root), %error, "the certificates do not lead to this root");
+        tracing::debug!(root = certificate_id(&root), %error, "the certificates do not lead to this root");
     }
     good.is_ok()
 }

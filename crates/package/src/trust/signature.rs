@@ -150,7 +150,7 @@ pub fn sign(tree: &Tree, name: &str, version: &str, publisher: &str, key: &Signi
         "files": files,
         "key_id": key.key_id(),
         "name": name,
-        "public_key": key.public_key().to_text(),
+        "public_key": key.public_key().to_base64(),
         "publisher": publisher,
         "signature": STANDARD.encode(signature),
         "signature_version": 1,

@@ -20,7 +20,7 @@ use toml_edit::{Array, DocumentMut, Item};
 
 pub use rule::{RuleError, SourceRule};
 
-use super::file;
+use super::safe_file;
 use crate::{
     limits::MAX_MANIFEST_BYTES,
     lock::LockedSource,
@@ -126,7 +126,7 @@ fn edit(
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(|error| FileError::io(folder, error))?;
     }
-    let _lock = file::lock(path).map_err(|error| FileError::io(path, error))?;
+    let _lock = safe_file::lock(path).map_err(|error| FileError::io(path, error))?;
     let text = text_file::read(path, MAX_MANIFEST_BYTES)?.unwrap_or_else(|| HEADER.to_owned());
     let shown = path.display().to_string();
     let known = TrustedSources::parse(&shown, &text)?;

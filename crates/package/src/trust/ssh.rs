@@ -27,7 +27,7 @@ use thiserror::Error;
 use zeroize::Zeroizing;
 
 use super::{
-    KeyError, KeyKind, PublicKey, PublicKeyError, SigningKey, file, keys::refuse_readable,
+    KeyError, KeyKind, PublicKey, PublicKeyError, SigningKey, keys::refuse_readable, safe_file,
 };
 
 /// What a signature is made for: `ssh-keygen -Y sign -n savoir-skill@v1 -f <key>`.
@@ -84,7 +84,7 @@ pub enum SshError {
 pub fn sign(path: &Path, message: &[u8]) -> Result<String, SshError> {
     let fail = |error| KeyError::Io { path: path.to_owned(), error };
     let opened = fs::File::open(path).map_err(fail)?;
-    let text = Zeroizing::new(file::read_open(&opened, MAX_KEY_BYTES).map_err(fail)?);
+    let text = Zeroizing::new(safe_file::read_open(&opened, MAX_KEY_BYTES).map_err(fail)?);
     if text.starts_with(KEY_BEGIN.as_bytes()) {
         refuse_readable(&opened, path)?;
     }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
-use super::{KeyKind, PublicKey, PublicKeyError, Tier, file, json};
+use super::{KeyKind, PublicKey, PublicKeyError, Tier, json, safe_file};
 use crate::limits::MAX_TRUST_STORE_BYTES;
 
 /// The role of a trusted key, which decides the tier that its signatures attest.
@@ -263,7 +263,7 @@ fn trusted(value: &Value) -> Result<TrustedKey, String> {
 fn entry(trusted: &TrustedKey) -> Map<String, Value> {
     let mut entry = Map::new();
     entry.insert("key_id".into(), trusted.key.key_id().into());
-    entry.insert("public_key".into(), trusted.key.to_text().into());
+    entry.insert("public_key".into(), trusted.key.to_base64().into());
     entry.insert("publisher".into(), trusted.publisher.clone().into());
     entry.insert("role".into(), trusted.role.as_str().into());
     if trusted.key.kind() != KeyKind::Ed25519 {
@@ -301,7 +301,7 @@ fn is_namespace(pattern: &str) -> bool {
 
 fn document(path: &Path) -> Result<Map<String, Value>, TrustStoreError> {
     let corrupt = |why: String| TrustStoreError::Corrupt { path: path.to_owned(), why };
-    let bytes = match file::read(path, MAX_TRUST_STORE_BYTES) {
+    let bytes = match safe_file::read(path, MAX_TRUST_STORE_BYTES) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Map::new()),
         Err(error) => return Err(TrustStoreError::io(path)(error)),
@@ -338,7 +338,7 @@ fn change<T>(
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(TrustStoreError::io(folder))?;
     }
-    let _lock = file::lock(path).map_err(TrustStoreError::io(&file::lock_path(path)))?;
+    let _lock = safe_file::lock(path).map_err(TrustStoreError::io(&safe_file::lock_path(path)))?;
 
     let mut document = document(path)?;
     let corrupt = |why| TrustStoreError::Corrupt { path: path.to_owned(), why };
@@ -349,7 +349,7 @@ fn change<T>(
     let mut text = serde_json::to_string_pretty(&document)
         .map_err(|error| TrustStoreError::io(path)(error.into()))?;
     text.push('\n');
-    file::replace(path, text.as_bytes()).map_err(TrustStoreError::io(path))?;
+    safe_file::replace(path, text.as_bytes()).map_err(TrustStoreError::io(path))?;
     Ok(done)
 }
 
@@ -444,7 +444,7 @@ mod tests {
             json!({"revoked": [{}]}).to_string(),
             with("role", "owner".into()),
             with("key_id", "0".repeat(32).into()),
-            with("public_key", key(2).key.to_text().into()),
+            with("public_key", key(2).key.to_base64().into()),
             with("public_key", "x".into()),
             with("type", "rot13".into()),
         ] {

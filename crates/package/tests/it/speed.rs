@@ -43,13 +43,13 @@ fn fill(home: &Path) {
     fs::write(home.join(".agents/.skill-lock.json"), lock).unwrap();
 }
 
-fn places(home: &Path) -> SearchRoots {
+fn roots(home: &Path) -> SearchRoots {
     let none = |_: &str| -> Option<OsString> { None };
     SearchRoots {
         agents: Agents::new(home, none),
         project: Some(home.join("project")),
-        inner: Vec::new(),
-        own: HashMap::new(),
+        nested_folders: Vec::new(),
+        installed_by_savoir: HashMap::new(),
     }
 }
 
@@ -83,7 +83,7 @@ fn examine(entries: &[LedgerEntry]) -> usize {
 fn ten_thousand_skills() {
     let home = tempfile::tempdir().unwrap();
     fill(home.path());
-    let all = places(home.path());
+    let all = roots(home.path());
     let open = best(20, || Ledger::open(&all));
     let ledger = Ledger::open(&all);
     assert_eq!(ledger.entries().len(), COUNT);

@@ -88,7 +88,7 @@ fn signatures_are_found_and_checked() {
     let [found] = signed.signatures.as_slice() else { panic!("{:?}", signed.signatures) };
     assert!(found.holds);
     assert_eq!(found.record.key_id, Some(key.key_id()));
-    assert_eq!(found.record.public_key, Some(key.public_key().to_text()));
+    assert_eq!(found.record.public_key, Some(key.public_key().to_base64()));
     assert_eq!(found.record.publisher.as_deref(), Some("Ada"));
     assert_eq!(signed.attested_by(&[key.public_key()]).unwrap().tier, Tier::Community);
     assert_eq!(signed.attested_by(&[other.public_key()]).unwrap().tier, Tier::Experimental);

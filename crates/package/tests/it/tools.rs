@@ -116,8 +116,8 @@ impl TestMachine {
         Ledger::open(&SearchRoots {
             agents: Agents::new(&self.path("home"), none),
             project: Some(self.path("project")),
-            inner: Vec::new(),
-            own: HashMap::new(),
+            nested_folders: Vec::new(),
+            installed_by_savoir: HashMap::new(),
         })
     }
 }

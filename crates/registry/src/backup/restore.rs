@@ -54,7 +54,7 @@ pub async fn restore(
 }
 
 async fn check_empty(registry: Registry<'_>) -> Result<(), BackupError> {
-    if registry.head().await? > 0 || !registry.all_indexes(None, 1).await?.is_empty() {
+    if registry.head().await? > 0 || !registry.indexes_after(None, 1).await?.is_empty() {
         return Err(BackupError::NotEmpty);
     }
     Ok(())

@@ -20,7 +20,7 @@ use semver::Version;
 use super::{
     ImportPlan, ImportRefusal,
     find_skills::{ImportJob, MirroredPackage},
-    scan_result::result,
+    scan_result::scan_result_from_report,
 };
 
 /// A version that can be published.
@@ -177,7 +177,7 @@ impl PreparedVersion {
     ) -> Result<Self, ImportRefusal> {
         let package = submission.name.to_string().parse::<PackageName>();
         let package = package.map_err(|error| ImportRefusal::new(path, error.code(), &error))?;
-        let facts = crate::facts_of(&submission);
+        let facts = crate::collect_version_facts(&submission);
         let facts = facts.map_err(|error| ImportRefusal::new(path, error.code(), &error))?;
         let sha256 = sha256_hex(&artefact);
         let path = path.to_owned();
@@ -210,7 +210,7 @@ impl PreparedVersion {
             let refusal = ImportRefusal::new(&place, "audit_blocked", reason);
             return Err(ImportRefusal { line: Some(line), ..refusal.of(&self) });
         }
-        self.scan = Some(result(&report));
+        self.scan = Some(scan_result_from_report(&report));
         Ok(self)
     }
 }

@@ -12,7 +12,9 @@ use savoir_engine::{
     grant::{self, Grants},
 };
 use savoir_package::Tree;
-use savoir_sandbox::{Access, HostEvent, Policy, ProcessEnd, ProgramFiles, TrappedRequest, Watch};
+use savoir_sandbox::{
+    Access, HostEvent, Policy, ProcessEnd, ProgramFiles, RecordOpenedFiles, TrappedRequest,
+};
 use savoir_scan::Severity;
 use savoir_skill::{
     Reading,
@@ -117,7 +119,7 @@ fn granted(decoy_env: &DecoyEnvironment, permissions: &[Permission]) -> Option<P
         own_variables: &[],
         directory: decoy_env.work(),
     };
-    grants.policy(savoir_sandbox::Limits::default(), Watch::Off).ok()
+    grants.policy(savoir_sandbox::Limits::default(), RecordOpenedFiles::Off).ok()
 }
 
 impl BehaviorCheck<'_> {
@@ -240,7 +242,7 @@ impl BehaviorCheck<'_> {
 
     fn covers_file(&self, level: Level, path: &Path) -> bool {
         let forms = [self.scope(path), path.to_string_lossy().into_owned()];
-        let access = self.granted.and_then(|policy| policy.access(path));
+        let access = self.granted.and_then(|policy| policy.access_to(path));
         let granted = match level {
             Level::Write => access == Some(Access::Write),
             _ => matches!(access, Some(Access::Read | Access::Execute | Access::Write)),

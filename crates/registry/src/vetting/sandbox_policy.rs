@@ -5,7 +5,8 @@
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use savoir_sandbox::{
-    Limits, MemoryCount, Network, PathGrant, Policy, TRUSTED_PATH, Userland, Variable, Watch,
+    CountedMemory, ExtraPrograms, Limits, Network, PathGrant, Policy, RecordOpenedFiles,
+    TRUSTED_PATH, Variable,
 };
 
 use super::{arguments, decoy_environment::DecoyEnvironment, decoy_secrets};
@@ -24,7 +25,7 @@ pub(super) fn policy(
 ) -> Policy {
     let support = decoy_env.tracer_script.parent().map(PathGrant::read);
     let paths = [
-        PathGrant::private("/tmp"),
+        PathGrant::scratch("/tmp"),
         PathGrant::read(decoy_env.home()),
         PathGrant::read(&decoy_env.folder),
         PathGrant::write(decoy_env.work()),
@@ -33,12 +34,12 @@ pub(super) fn policy(
         paths: paths.into_iter().chain(support).collect(),
         programs: vec![program],
         mounts: Vec::new(),
-        userland: Userland::System,
+        extra_programs: ExtraPrograms::System,
         network: Network::Trap,
         environment: environment(decoy_env, more),
         limits: self::limits(limits),
         directory: decoy_env.work().to_owned(),
-        watch: Watch::On,
+        record_opened_files: RecordOpenedFiles::On,
     }
 }
 
@@ -72,7 +73,7 @@ fn limits(limits: &super::Limits) -> Limits {
         wall: None,
         cpu: Some((limits.skill + Duration::from_secs(5)).as_secs()),
         memory: limits.memory,
-        memory_count: MemoryCount::Data,
+        counted_memory: CountedMemory::Data,
         processes: limits.processes,
         open_files: MAX_OPEN_FILES,
         file_size: MAX_FILE_BYTES,

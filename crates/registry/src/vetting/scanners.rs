@@ -19,7 +19,7 @@ use std::{
 use savoir_engine::grant;
 use savoir_package::Tree;
 use savoir_sandbox::{
-    Limits, MemoryCount, Network, PathGrant, Policy, ProcessEnd, Sandbox, Stream, TRUSTED_PATH,
+    CountedMemory, Limits, Network, PathGrant, Policy, ProcessEnd, Sandbox, Stream, TRUSTED_PATH,
     Variable, find_program,
 };
 use serde::de::DeserializeOwned;
@@ -127,8 +127,8 @@ impl Scanner {
         let policy = Policy {
             // Process pools of Python store their locks in the second path.
             paths: vec![
-                PathGrant::private("/tmp"),
-                PathGrant::private("/dev/shm"),
+                PathGrant::scratch("/tmp"),
+                PathGrant::scratch("/dev/shm"),
                 PathGrant::read(folder),
             ],
             programs: vec![self.python.clone()],
@@ -239,7 +239,7 @@ fn limits(options: &Options) -> Limits {
         wall: Some(wall),
         cpu: Some(wall.as_secs()),
         memory: options.limits.memory,
-        memory_count: MemoryCount::Data,
+        counted_memory: CountedMemory::Data,
         processes: options.limits.processes,
         output: MAX_OUTPUT_BYTES,
         ..Limits::default()

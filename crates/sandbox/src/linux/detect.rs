@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{cgroup, launch::Sandbox, sys};
 use crate::{
     outcome::{Outcome, ProcessEnd},
-    policy::{HostGrant, Methods, Network, PathGrant, Policy, Watch},
+    policy::{HostGrant, MethodGroup, Network, PathGrant, Policy, RecordOpenedFiles},
     program_files::{TRUSTED_PATH, find_program},
     support::{FeatureStatus, SandboxSupport},
 };
@@ -28,10 +28,14 @@ pub(crate) fn detect_support() -> SandboxSupport {
         };
     };
     SandboxSupport {
-        sandbox: try_feature(&program, Network::None, Watch::Off),
+        sandbox: try_feature(&program, Network::None, RecordOpenedFiles::Off),
         landlock,
-        proxy: try_feature(&program, Network::Hosts(unreachable_host_grant()), Watch::Off),
-        watch: try_feature(&program, Network::None, Watch::On),
+        proxy: try_feature(
+            &program,
+            Network::Hosts(unreachable_host_grant()),
+            RecordOpenedFiles::Off,
+        ),
+        watch: try_feature(&program, Network::None, RecordOpenedFiles::On),
         control_groups: cgroup::ControlGroup::new(&crate::policy::Limits::default()).is_some(),
     }
 }
@@ -43,19 +47,23 @@ fn unreachable_host_grant() -> Vec<HostGrant> {
         scheme: None,
         port: None,
         path: String::new(),
-        methods: Methods::Read,
-        private: false,
+        methods: MethodGroup::Read,
+        allow_private_addresses: false,
     };
     host.into_iter().map(grant).collect()
 }
 
-fn try_feature(program: &Path, network: Network, watch: Watch) -> FeatureStatus {
+fn try_feature(
+    program: &Path,
+    network: Network,
+    record_opened_files: RecordOpenedFiles,
+) -> FeatureStatus {
     let policy = Policy {
-        paths: vec![PathGrant::private("/tmp")],
+        paths: vec![PathGrant::scratch("/tmp")],
         programs: vec![program.to_owned()],
         directory: "/tmp".into(),
         network,
-        watch,
+        record_opened_files,
         ..Policy::default()
     };
     let outcome = Sandbox::new(policy)

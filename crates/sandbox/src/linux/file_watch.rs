@@ -1,8 +1,8 @@
 //! Records which files a program opens. The kernel pauses each such call until this watcher has
 //! read its path. Mounts and Landlock still decide what the call may do, so a program that changes
 //! the path after the check only falsifies the record. One rule is enforced here: in a folder with
-//! [`Access::Make`], only granted paths may be created. A program that deceives the watcher can
-//! create other new files there, but none with a name that other programs obey.
+//! [`Access::CreateGranted`], only granted paths may be created. A program that deceives the
+//! watcher can create other new files there, but none with a name that other programs obey.
 
 use std::{
     collections::BTreeSet,
@@ -115,15 +115,15 @@ fn accessed_paths(
         .collect()
 }
 
-/// Returns whether a path is, or would be created, in a folder with [`Access::Make`] without a
-/// grant for the path itself. Entries that existed before the run have their own grants.
+/// Returns whether a path is, or would be created, in a folder with [`Access::CreateGranted`]
+/// without a grant for the path itself. Entries that existed before the run have their own grants.
 fn creates_ungranted_path(
     visible_paths: &VisiblePaths,
     path: &Path,
     access_kind: AccessKind,
 ) -> bool {
     let is_open_folder = || visible_paths.policy.paths.iter().any(|grant| grant.path == path);
-    visible_paths.policy.access(path) == Some(Access::Make)
+    visible_paths.policy.access_to(path) == Some(Access::CreateGranted)
         && !is_open_folder()
         && (access_kind == AccessKind::Create || path.symlink_metadata().is_ok())
 }
@@ -131,8 +131,8 @@ fn creates_ungranted_path(
 /// Returns whether a path may contain links: those that the program can create, or those of
 /// `/proc`.
 fn may_contain_links(visible_paths: &VisiblePaths, path: &Path) -> bool {
-    let access = visible_paths.policy.access(path);
-    matches!(access, Some(Access::Private | Access::Write | Access::Make))
+    let access = visible_paths.policy.access_to(path);
+    matches!(access, Some(Access::Scratch | Access::Write | Access::CreateGranted))
         || path.starts_with("/proc")
 }
 
@@ -273,21 +273,25 @@ fn record_access(
         }
         record_denied(events, &path, access_kind)
     } else {
-        match (visible_paths.policy.access(&path), access_kind) {
-            // A private folder hides the host's files at the same path.
-            (Some(Access::Private | Access::Hidden), AccessKind::Read)
+        match (visible_paths.policy.access_to(&path), access_kind) {
+            // A scratch folder hides the host's files at the same path.
+            (Some(Access::Scratch | Access::Hidden), AccessKind::Read)
                 if path.symlink_metadata().is_ok_and(|found| !found.is_dir()) =>
             {
                 &mut events.denied
             }
-            (Some(Access::Private), AccessKind::Write | AccessKind::Create) => {
+            (Some(Access::Scratch), AccessKind::Write | AccessKind::Create) => {
                 &mut events.written_privately
             }
-            (None | Some(Access::Private), _) | (Some(Access::Hidden), AccessKind::Read) => return,
+            (None | Some(Access::Scratch), _) | (Some(Access::Hidden), AccessKind::Read) => return,
             (Some(_), AccessKind::Read) => &mut events.read,
             (Some(Access::Write), _) => &mut events.written,
             // There is no file that could be changed or removed.
-            (Some(Access::Make), AccessKind::Write) if path.symlink_metadata().is_err() => return,
+            (Some(Access::CreateGranted), AccessKind::Write)
+                if path.symlink_metadata().is_err() =>
+            {
+                return;
+            }
             (Some(_), _) => record_denied(events, &path, access_kind),
         }
     };

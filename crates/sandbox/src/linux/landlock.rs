@@ -42,7 +42,8 @@ pub(crate) const WRITE: u64 = READ
     | MAKE_SYM
     | REFER
     | TRUNCATE;
-/// Only used where any program can be started, see [`Userland::System`](crate::Userland::System).
+/// Only used where any program can be started, see
+/// [`ExtraPrograms::System`](crate::ExtraPrograms::System).
 pub(crate) const WRITE_AND_RUN: u64 = WRITE | EXECUTE;
 
 const EVERYTHING: u64 = WRITE | EXECUTE | MAKE_CHAR | MAKE_SOCK | MAKE_BLOCK | IOCTL_DEV;

@@ -8,11 +8,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{path_guard::GuardedPath, userland};
+use super::{path_guard::GuardedPath, system_folders};
 use crate::{
     environment::NODE_PROXY_SCRIPT,
     error::SandboxError,
-    policy::{Access, Mount, Policy, Userland},
+    policy::{Access, ExtraPrograms, Mount, Policy},
     program_files::{FileUse, FolderContents, ProgramFiles},
 };
 
@@ -69,14 +69,14 @@ pub(crate) struct Layout {
     /// Protected symbolic links with their targets.
     links: BTreeMap<PathBuf, PathBuf>,
     /// System folders that are mounted as a whole.
-    userland: Vec<PathBuf>,
+    system_folders: Vec<PathBuf>,
     /// Folders that are mounted on themselves, because a mount point cannot be renamed.
     pinned: BTreeSet<PathBuf>,
 }
 
-/// The mount modes of granted folders. With [`Userland::System`] they are executable: the run can
-/// start any interpreter anyway, so execution adds no new power, and virtual environments, `npx`
-/// and compilers need it.
+/// The mount modes of granted folders. With [`ExtraPrograms::System`] they are executable: the run
+/// can start any interpreter anyway, so execution adds no new power, and virtual environments,
+/// `npx` and compilers need it.
 #[derive(Clone, Copy, Debug)]
 struct GrantModes {
     readable: MountMode,
@@ -84,10 +84,12 @@ struct GrantModes {
 }
 
 impl GrantModes {
-    fn of(userland: Userland) -> Self {
-        match userland {
-            Userland::Listed => Self { readable: MountMode::Data, writable: MountMode::Writable },
-            Userland::System => {
+    fn of(extra_programs: ExtraPrograms) -> Self {
+        match extra_programs {
+            ExtraPrograms::None => {
+                Self { readable: MountMode::Data, writable: MountMode::Writable }
+            }
+            ExtraPrograms::System => {
                 Self { readable: MountMode::Code, writable: MountMode::WritableCode }
             }
         }
@@ -145,12 +147,12 @@ impl Layout {
     }
 
     fn add_grants(&mut self, policy: &Policy) -> Result<(), SandboxError> {
-        let modes = GrantModes::of(policy.userland);
+        let modes = GrantModes::of(policy.extra_programs);
         for grant in &policy.paths {
             let path = validate_path(&grant.path)?;
             if grant.access == Access::Protected
                 && let (Some(folder), Ok(target)) = (path.parent(), path.read_link())
-                && matches!(policy.access(folder), Some(Access::Write | Access::Make))
+                && matches!(policy.access_to(folder), Some(Access::Write | Access::CreateGranted))
                 && check_path_state(folder)? == PathState::Exists
             {
                 self.links.insert(path.to_owned(), target);
@@ -159,14 +161,14 @@ impl Layout {
             let state = check_path_state(path)?;
             let exists = state == PathState::Exists;
             let entry = match grant.access {
-                Access::Private => RootEntry::Scratch,
+                Access::Scratch => RootEntry::Scratch,
                 Access::Hidden if exists && !path.is_dir() => RootEntry::Bind(MountMode::Closed),
                 Access::Hidden => RootEntry::Empty,
                 Access::Write if !exists && is_in_writable_folder(policy, path) => continue,
-                Access::Write | Access::Make if !exists => {
+                Access::Write | Access::CreateGranted if !exists => {
                     return Err(SandboxError::MissingPath { path: path.to_owned() });
                 }
-                Access::Write | Access::Make => RootEntry::Bind(modes.writable),
+                Access::Write | Access::CreateGranted => RootEntry::Bind(modes.writable),
                 Access::Read | Access::Execute if !exists => continue,
                 Access::Execute => RootEntry::Bind(MountMode::Code),
                 Access::Protected if !exists => {
@@ -176,7 +178,7 @@ impl Layout {
                 Access::Read | Access::Protected => RootEntry::Bind(modes.readable),
             };
             // If two grants name the same path, the stronger one counts, as in `Policy::access`.
-            if policy.access(path) == Some(grant.access) {
+            if policy.access_to(path) == Some(grant.access) {
                 self.entries.insert(path.to_owned(), entry);
             }
         }
@@ -209,8 +211,8 @@ impl Layout {
             PathState::Unreachable(folder) => (folder, false),
             PathState::Exists => (path, false),
         };
-        match policy.access(first.parent().unwrap_or(first)) {
-            Some(Access::Write | Access::Make) => {
+        match policy.access_to(first.parent().unwrap_or(first)) {
+            Some(Access::Write | Access::CreateGranted) => {
                 if missing {
                     self.absent.insert(path.to_owned(), first.to_owned());
                 } else {
@@ -218,7 +220,7 @@ impl Layout {
                 }
             }
             // A folder in memory can be covered without creating anything on the disk.
-            Some(Access::Private) => drop(self.entries.insert(path.into(), RootEntry::Empty)),
+            Some(Access::Scratch) => drop(self.entries.insert(path.into(), RootEntry::Empty)),
             _ => {}
         }
     }
@@ -254,15 +256,15 @@ impl Layout {
 
     /// Adds the system's folders, except where the policy grants the same path.
     fn add_userland(&mut self, policy: &Policy) {
-        if policy.userland == Userland::Listed {
+        if policy.extra_programs == ExtraPrograms::None {
             return;
         }
-        for (path, entry) in userland::system_entries() {
+        for (path, entry) in system_folders::system_entries() {
             if self.entries.contains_key(&path) {
                 continue;
             }
             if entry == RootEntry::Bind(MountMode::Code) {
-                self.userland.push(path.clone());
+                self.system_folders.push(path.clone());
             }
             self.entries.insert(path, entry);
         }
@@ -301,7 +303,8 @@ impl Layout {
 
     /// Returns whether a path is already visible as part of a system folder.
     fn is_in_userland(&self, path: &Path) -> bool {
-        let Some(folder) = self.userland.iter().find(|folder| path.starts_with(folder)) else {
+        let Some(folder) = self.system_folders.iter().find(|folder| path.starts_with(folder))
+        else {
             return false;
         };
         // A grant between the system folder and the path takes precedence.
@@ -375,7 +378,9 @@ fn validate_path(path: &Path) -> Result<&Path, SandboxError> {
 /// writable.
 fn is_in_writable_folder(policy: &Policy, path: &Path) -> bool {
     let folder = path.ancestors().skip(1).find(|above| above.is_dir());
-    folder.is_some_and(|folder| matches!(policy.access(folder), Some(Access::Write | Access::Make)))
+    folder.is_some_and(|folder| {
+        matches!(policy.access_to(folder), Some(Access::Write | Access::CreateGranted))
+    })
 }
 
 /// Whether a path exists, as far as this user can see.

@@ -21,7 +21,7 @@ use super::{
 use crate::{
     error::SandboxError,
     limits,
-    policy::{Limits, MemoryCount, Network, Policy, Userland, Watch},
+    policy::{CountedMemory, ExtraPrograms, Limits, Network, Policy, RecordOpenedFiles},
 };
 
 /// The port of the proxy inside the sandbox.
@@ -167,7 +167,7 @@ impl LaunchPlan {
             Network::None => Sockets::Pairs,
             Network::Hosts(_) | Network::Trap => Sockets::Internet,
         };
-        let watched = policy.watch == Watch::On;
+        let watched = policy.record_opened_files == RecordOpenedFiles::On;
         let (sources, steps) = build_steps(policy, layout)?;
         Ok(Self {
             user_map: format!("{uid} {uid} 1\n").into_bytes(),
@@ -301,7 +301,7 @@ fn build_steps(
                 let options = format!("size={size},nr_inodes={files},mode=700");
                 let options =
                     CString::new(options).map_err(|_| SandboxError::Nul { what: "an option" })?;
-                let flags = scratch_flags(policy.userland);
+                let flags = scratch_flags(policy.extra_programs);
                 steps.push(RootStep::Scratch { target, flags, options });
             }
             RootEntry::Empty => {
@@ -364,11 +364,11 @@ fn mount_flags(mode: MountMode) -> u64 {
     }
 }
 
-/// Returns the mount flags of private folders.
-fn scratch_flags(userland: Userland) -> u64 {
-    match userland {
-        Userland::Listed => mount_flags(MountMode::Writable),
-        Userland::System => mount_flags(MountMode::WritableCode),
+/// Returns the mount flags of scratch folders.
+fn scratch_flags(extra_programs: ExtraPrograms) -> u64 {
+    match extra_programs {
+        ExtraPrograms::None => mount_flags(MountMode::Writable),
+        ExtraPrograms::System => mount_flags(MountMode::WritableCode),
     }
 }
 
@@ -397,9 +397,9 @@ fn landlock_rules(
         (c"/etc".to_owned(), landlock::READ),
         (c"/proc".to_owned(), landlock::READ),
     ];
-    let scratch = match policy.userland {
-        Userland::Listed => landlock::WRITE,
-        Userland::System => landlock::WRITE_AND_RUN,
+    let scratch = match policy.extra_programs {
+        ExtraPrograms::None => landlock::WRITE,
+        ExtraPrograms::System => landlock::WRITE_AND_RUN,
     };
     for (path, entry) in layout.iter() {
         match entry {
@@ -414,9 +414,9 @@ fn landlock_rules(
 }
 
 fn resource_limits(limits: &Limits) -> Vec<(c_uint, u64, u64)> {
-    let memory = match limits.memory_count {
-        MemoryCount::AddressSpace => libc::RLIMIT_AS,
-        MemoryCount::Data => libc::RLIMIT_DATA,
+    let memory = match limits.counted_memory {
+        CountedMemory::AddressSpace => libc::RLIMIT_AS,
+        CountedMemory::Data => libc::RLIMIT_DATA,
     };
     let mut list: Vec<(c_uint, u64, u64)> = [
         (libc::RLIMIT_CORE, 0),

@@ -63,7 +63,7 @@ pub(super) fn connect_to_host(
     // A connection to one of the machine's own addresses also comes from that address, so this
     // finds own addresses in every range.
     let is_own_address = stream.local_addr().map_err(failed)?.ip() == address;
-    if !permit.private && (is_own_address || !is_public(address)) {
+    if !permit.allow_private_addresses && (is_own_address || !is_public(address)) {
         return Err(resolve::refuse_private_address(host));
     }
     let _ = stream.set_nodelay(true);

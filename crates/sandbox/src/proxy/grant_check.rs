@@ -8,7 +8,7 @@ use super::{
 use crate::{
     host::{Host, HostPattern},
     limits,
-    policy::{HostGrant, Methods, Scheme},
+    policy::{HostGrant, MethodGroup, Scheme},
 };
 
 /// The properties of a request that grants refer to.
@@ -31,7 +31,7 @@ pub(super) struct RequestFacts<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Permit {
     /// The host name may resolve to an address that is not public.
-    pub(super) private: bool,
+    pub(super) allow_private_addresses: bool,
     /// A grant names plain HTTP explicitly, so the user accepts that others on the network can read
     /// secrets.
     pub(super) plain: bool,
@@ -43,7 +43,7 @@ pub(super) fn check_tunnel(
     host: &Host,
     port: u16,
 ) -> Result<(), RefusalResponse> {
-    matching_grants(grants, Scheme::Https, host, port, "CONNECT", Methods::Read).map(|_| ())
+    matching_grants(grants, Scheme::Https, host, port, "CONNECT", MethodGroup::Read).map(|_| ())
 }
 
 /// Decides whether a request may leave.
@@ -84,7 +84,9 @@ pub(super) fn check_request(
         ));
     }
     Ok(Permit {
-        private: matching.iter().any(|grant| grant.private && grant.host != HostPattern::Any),
+        allow_private_addresses: matching
+            .iter()
+            .any(|grant| grant.allow_private_addresses && grant.host != HostPattern::Any),
         plain: matching.iter().any(|grant| grant.scheme == Some(Scheme::Http)),
     })
 }
@@ -97,7 +99,7 @@ fn matching_grants<'a>(
     host: &Host,
     port: u16,
     method: &str,
-    needed: Methods,
+    needed: MethodGroup,
 ) -> Result<Vec<&'a HostGrant>, RefusalResponse> {
     let mut matching: Vec<&HostGrant> =
         grants.iter().filter(|grant| grant.host.matches(host)).collect();
@@ -128,26 +130,26 @@ fn matching_grants<'a>(
     Ok(matching)
 }
 
-fn permission(needed: Methods, host: &Host) -> String {
+fn permission(needed: MethodGroup, host: &Host) -> String {
     match needed {
-        Methods::Read => format!("network:read:{host}"),
-        Methods::Write => format!("network:write:{host}"),
+        MethodGroup::Read => format!("network:read:{host}"),
+        MethodGroup::Write => format!("network:write:{host}"),
     }
 }
 
 /// Returns whether a request counts as reading or writing, and an explanation if that may surprise.
 /// Only requests that cannot carry much data out count as reading.
-fn required_methods(facts: &RequestFacts<'_>) -> (Methods, &'static str) {
+fn required_methods(facts: &RequestFacts<'_>) -> (MethodGroup, &'static str) {
     if !matches!(facts.method, "GET" | "HEAD" | "OPTIONS") {
-        (Methods::Write, "")
+        (MethodGroup::Write, "")
     } else if facts.has_body {
-        (Methods::Write, "; with a body it counts as writing")
+        (MethodGroup::Write, "; with a body it counts as writing")
     } else if facts.path.len() + facts.header_bytes > limits::MAX_READ_REQUEST_BYTES {
-        (Methods::Write, "; with so long a URL or headers it counts as writing")
+        (MethodGroup::Write, "; with so long a URL or headers it counts as writing")
     } else if facts.overrides_method {
-        (Methods::Write, "; with another method in a header it counts as writing")
+        (MethodGroup::Write, "; with another method in a header it counts as writing")
     } else {
-        (Methods::Read, "")
+        (MethodGroup::Read, "")
     }
 }
 
@@ -186,7 +188,8 @@ mod tests {
     /// `read|write [http:|https:]host[:port][/path] [private]`
     fn grant(text: &str) -> HostGrant {
         let mut words = text.split(' ');
-        let methods = if words.next() == Some("write") { Methods::Write } else { Methods::Read };
+        let methods =
+            if words.next() == Some("write") { MethodGroup::Write } else { MethodGroup::Read };
         let authority = words.next().unwrap();
         let (scheme, authority) = match authority.split_once("://") {
             Some(("http", rest)) => (Some(Scheme::Http), rest),
@@ -204,7 +207,7 @@ mod tests {
             port,
             path: path.to_owned(),
             methods,
-            private: words.next().is_some(),
+            allow_private_addresses: words.next().is_some(),
         }
     }
 
@@ -318,9 +321,11 @@ mod tests {
     #[test]
     fn permits() {
         let permit = |grants: &[&str], url: &str| outcome(grants, "GET", url).unwrap();
-        let none = Permit { private: false, plain: false };
+        let none = Permit { allow_private_addresses: false, plain: false };
         assert_eq!(permit(&["read a.b", "read * private"], "https://a.b/"), none);
-        assert!(permit(&["read a.b", "read *.a.b private"], "https://a.b/").private);
+        assert!(
+            permit(&["read a.b", "read *.a.b private"], "https://a.b/").allow_private_addresses
+        );
         // A grant that does not cover the request adds nothing to it.
         assert_eq!(permit(&["read a.b", "read a.b:81 private"], "http://a.b/"), none);
         assert_eq!(permit(&["read a.b", "write http://a.b private"], "http://a.b/"), none);

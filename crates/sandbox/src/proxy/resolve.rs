@@ -46,7 +46,7 @@ pub(super) fn resolve_addresses(
     if found.is_empty() {
         return Err(refuse_unreachable(host, "the name has no address"));
     }
-    found.retain(|address| permit.private || is_public(*address));
+    found.retain(|address| permit.allow_private_addresses || is_public(*address));
     found.truncate(MAX_ADDRESSES);
     if found.is_empty() {
         return Err(refuse_private_address(host));
@@ -80,10 +80,13 @@ mod tests {
         }
     }
 
-    fn allowed_addresses(found: &[&str], private: bool) -> Result<Vec<String>, Refusal> {
+    fn allowed_addresses(
+        found: &[&str],
+        allow_private_addresses: bool,
+    ) -> Result<Vec<String>, Refusal> {
         let resolver = Fixed(found.iter().map(|text| text.parse().unwrap()).collect());
         let host = Host::parse("a.example").unwrap();
-        resolve_addresses(&resolver, &host, Permit { private, plain: false })
+        resolve_addresses(&resolver, &host, Permit { allow_private_addresses, plain: false })
             .map(|allowed_addresses| allowed_addresses.iter().map(ToString::to_string).collect())
             .map_err(|refused| refused.reason)
     }

@@ -105,12 +105,12 @@ fn serve_request(
         Target::Absolute(endpoint, path) => {
             set_endpoint(summary, endpoint, Scheme::Http);
             request.check_host_header(endpoint, Scheme::Http)?;
-            handle_request(state, program, summary, &request, (endpoint, Scheme::Http, path))
+            check_and_forward(state, program, summary, &request, (endpoint, Scheme::Http, path))
         }
         Target::Tunnel(endpoint) => {
             set_endpoint(summary, endpoint, Scheme::Https);
             request.check_host_header(endpoint, Scheme::Https)?;
-            tunnel(state, program, summary, endpoint)
+            serve_tunnel(state, program, summary, endpoint)
         }
     }
 }
@@ -122,7 +122,7 @@ fn set_endpoint(summary: &mut RequestSummary, endpoint: &Endpoint, scheme: Schem
 
 /// Opens a tunnel and terminates its TLS, because the proxy can only check requests that it can
 /// read.
-fn tunnel(
+fn serve_tunnel(
     state: &ProxyState,
     program: &mut BufReader<ProxyStream>,
     summary: &mut RequestSummary,
@@ -167,12 +167,12 @@ fn tunnel(
         return Err(RefusalResponse::bad_request("inside a tunnel, request a path").into());
     };
     request.check_host_header(endpoint, Scheme::Https)?;
-    handle_request(state, program, summary, &request, (endpoint, Scheme::Https, path))
+    check_and_forward(state, program, summary, &request, (endpoint, Scheme::Https, path))
 }
 
 /// Checks a request and forwards it if it is allowed. The host name of a refused request is never
 /// resolved, because a DNS query alone can carry data out.
-fn handle_request(
+fn check_and_forward(
     state: &ProxyState,
     program: &mut BufReader<ProxyStream>,
     summary: &mut RequestSummary,

@@ -21,7 +21,7 @@ use rustls_pki_types::{CertificateDer, ServerName, pem::PemObject};
 
 use self::origin::Origin;
 use super::*;
-use crate::policy::{Methods, Scheme, Secret};
+use crate::policy::{MethodGroup, Scheme, Secret};
 
 const MARK: &str = "savoir-masked-00112233445566778899aabbccddeeff";
 const VALUE: &str = "the-real/value+1";
@@ -164,14 +164,14 @@ fn status(answer: &str) -> &str {
 }
 
 /// What a host at home is granted.
-fn grant(methods: Methods, host: &str, port: u16) -> HostGrant {
+fn grant(methods: MethodGroup, host: &str, port: u16) -> HostGrant {
     HostGrant {
         host: host.parse().unwrap(),
         scheme: None,
         port: Some(port),
         path: String::new(),
         methods,
-        private: true,
+        allow_private_addresses: true,
     }
 }
 
@@ -212,7 +212,7 @@ fn stops_while_the_resolver_hangs() {
     let address = listener.local_addr().unwrap();
     let settings = ProxySettings {
         trap: None,
-        grants: vec![grant(Methods::Read, "a.example", 80)],
+        grants: vec![grant(MethodGroup::Read, "a.example", 80)],
         secrets: Vec::new(),
         authority: CertificateAuthority::new().unwrap(),
         resolver: Box::new(Stuck),
@@ -242,7 +242,7 @@ fn times() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let settings = ProxySettings {
             trap: None,
-            grants: vec![grant(Methods::Read, "a.example", 80)],
+            grants: vec![grant(MethodGroup::Read, "a.example", 80)],
             secrets: secret(),
             authority: CertificateAuthority::new().unwrap(),
             resolver: Box::new(SystemResolver),

@@ -7,7 +7,7 @@ use std::{
 };
 
 use savoir_sandbox::{
-    HostGrant, LimitMechanism, Methods, MovedFile, Network, Outcome, ProcessEnd, Userland,
+    ExtraPrograms, HostGrant, LimitMechanism, MethodGroup, MovedFile, Network, Outcome, ProcessEnd,
 };
 
 use crate::{
@@ -108,8 +108,8 @@ fn suite() {
         scheme: None,
         port: None,
         path: String::new(),
-        methods: Methods::Read,
-        private: false,
+        methods: MethodGroup::Read,
+        allow_private_addresses: false,
     };
     let hosts = Network::Hosts(vec![grant]);
     for check in check::with_hosts() {
@@ -143,17 +143,17 @@ impl Report {
                 self.failures.push(format!("{name}: the control failed: {reason}"));
             }
         }
-        for userland in [Userland::Listed, Userland::System] {
-            self.run_inside(check, network, userland);
+        for extra_programs in [ExtraPrograms::None, ExtraPrograms::System] {
+            self.run_inside(check, network, extra_programs);
         }
     }
 
-    fn run_inside(&mut self, check: &Check, network: &Network, userland: Userland) {
-        if userland == Userland::System && ABOUT_PROGRAMS.contains(&check.name) {
+    fn run_inside(&mut self, check: &Check, network: &Network, extra_programs: ExtraPrograms) {
+        if extra_programs == ExtraPrograms::System && ABOUT_PROGRAMS.contains(&check.name) {
             return;
         }
-        let name = format!("{} with {userland:?} programs", check.name);
-        match inside_of_sandbox(check, network, userland) {
+        let name = format!("{} with {extra_programs:?} programs", check.name);
+        match inside_of_sandbox(check, network, extra_programs) {
             Ok(Inside::NotPossible) => {}
             Ok(Inside::Possible(limits)) if let Some(why) = known_gap(check.name, limits) => {
                 self.apart.push(format!("{name}: POSSIBLE INSIDE: {why}"));
@@ -227,11 +227,11 @@ enum Inside {
 fn inside_of_sandbox(
     check: &Check,
     network: &Network,
-    userland: Userland,
+    extra_programs: ExtraPrograms,
 ) -> Result<Inside, String> {
     let check_env = CheckEnvironment::new();
     let mut policy = check_env.policy();
-    policy.userland = userland;
+    policy.extra_programs = extra_programs;
     policy.network = network.clone();
     support::set_check_variables(&mut policy, check.name, &check_env.setup_text());
     let run = support::run_inside(policy, ENTRY).map_err(|error| error.to_string())?;

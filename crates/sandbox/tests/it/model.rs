@@ -41,7 +41,7 @@ fn cases() -> impl Strategy<Value = Case> {
         Access::Execute,
         Access::Write,
         Access::Write,
-        Access::Private,
+        Access::Scratch,
         Access::Protected,
         Access::Hidden,
     ]);
@@ -66,7 +66,7 @@ fn cases() -> impl Strategy<Value = Case> {
             .map(|(index, access, tail)| {
                 let (path, is_folder) = index.get(&tree.iter().collect::<Vec<_>>()).to_owned();
                 match access {
-                    Access::Private | Access::Hidden if !is_folder => (path.clone(), Access::Read),
+                    Access::Scratch | Access::Hidden if !is_folder => (path.clone(), Access::Read),
                     Access::Protected if *is_folder && !tail.is_empty() => {
                         (path.join(tail), access)
                     }
@@ -133,7 +133,7 @@ fn check_case(case: &Case) -> Result<(), TestCaseError> {
     walk(root, &mut disk);
     let is_new = |path: &Path| path.file_name().is_some_and(|name| name == FOLDER_OF_MISSING);
     disk.retain(|path, _| {
-        let is_made = is_new(path) && policy.access(path) == Some(Access::Write);
+        let is_made = is_new(path) && policy.access_to(path) == Some(Access::Write);
         !is_made && !is_moved_aside(path)
     });
     prop_assert_eq!(disk, expected);
@@ -193,7 +193,7 @@ fn compare(
         .map(|grant| grant.path.as_path())
         .filter(|grant| *grant != path && grant.starts_with(path))
         .collect();
-    let access = policy.access(path);
+    let access = policy.access_to(path);
     let granted_itself = policy.paths.iter().any(|grant| grant.path == path);
     // Folders on the way to something that is shown are there; whether those on the way to
     // something that is missing are does not matter.
@@ -208,11 +208,11 @@ fn compare(
         // What is made there is not there in the end: the disk is compared, too.
         _ if !exists(path) => (None, None),
         Some(Access::Read | Access::Execute | Access::Protected) => (Some(true), Some(false)),
-        Some(Access::Write | Access::Make) => (Some(true), Some(true)),
-        Some(Access::Private) if granted_itself => (Some(true), Some(true)),
+        Some(Access::Write | Access::CreateGranted) => (Some(true), Some(true)),
+        Some(Access::Scratch) if granted_itself => (Some(true), Some(true)),
         // What was there is not; something of the run's own can be put there.
-        Some(Access::Private) if is_folder => (on_the_way, None),
-        Some(Access::Private) => (Some(false), None),
+        Some(Access::Scratch) if is_folder => (on_the_way, None),
+        Some(Access::Scratch) => (Some(false), None),
         Some(Access::Hidden) if granted_itself => (Some(true), Some(false)),
         Some(Access::Hidden) | None if is_folder => (on_the_way, Some(false)),
         Some(Access::Hidden) | None => (Some(false), Some(false)),
@@ -220,11 +220,13 @@ fn compare(
     let told = format!("{} with {access:?}: {found:?} in {:#?}", path.display(), policy.paths);
     prop_assert!(read.is_none_or(|read| read == found.read), "read: {}", told);
     prop_assert!(written.is_none_or(|written| written == found.written), "written: {}", told);
-    let stays = |path: &Path| exists(path) && policy.access(path) != Some(Access::Write);
-    let parent = path.parent().and_then(|parent| policy.access(parent));
+    let stays = |path: &Path| exists(path) && policy.access_to(path) != Some(Access::Write);
+    let parent = path.parent().and_then(|parent| policy.access_to(parent));
     let fixed = match parent {
-        Some(Access::Private) => false,
-        Some(Access::Write | Access::Make) => stays(path) || below.iter().any(|grant| stays(grant)),
+        Some(Access::Scratch) => false,
+        Some(Access::Write | Access::CreateGranted) => {
+            stays(path) || below.iter().any(|grant| stays(grant))
+        }
         Some(Access::Read | Access::Execute | Access::Protected | Access::Hidden) | None => true,
     };
     prop_assert!(!(fixed && found.moved), "moved: {}", told);
@@ -236,7 +238,7 @@ fn disk_afterwards(case: &Case, policy: &Policy, root: &Path) -> BTreeMap<PathBu
     let mut disk = BTreeMap::new();
     for (path, is_folder) in &case.tree {
         let path = root.join(path);
-        let writable = policy.access(&path) == Some(Access::Write);
+        let writable = policy.access_to(&path) == Some(Access::Write);
         let text = content(&path);
         if *is_folder {
             if writable {

@@ -164,7 +164,7 @@ impl CheckEnvironment {
             paths: vec![
                 PathGrant::read(read),
                 PathGrant::write(write),
-                PathGrant::private(scratch),
+                PathGrant::scratch(scratch),
             ],
             programs: std::iter::once(binary.clone()).chain(set_uid.clone()).collect(),
             limits: Limits {

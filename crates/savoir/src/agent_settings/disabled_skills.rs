@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use savoir_engine::Home;
 use savoir_package::{Agent, ledger::LedgerEntry};
 
-use super::{DisableSetting, DisabledInSavoir, switch::DisableRules};
+use super::{DisableSetting, SavoirDisableList, switch::DisableRules};
 use crate::{error::CommandError, installed::Installed};
 
 /// The disabled skills of some agents and of Savoir.
 #[derive(Debug)]
 pub(crate) struct DisabledSkills {
     agents: Vec<(&'static Agent, DisableRules)>,
-    own: DisabledInSavoir,
+    savoir_list: SavoirDisableList,
     project: Option<PathBuf>,
 }
 
@@ -30,7 +30,7 @@ impl DisabledSkills {
         };
         Ok(Self {
             agents: agents.iter().filter_map(rules).collect(),
-            own: DisabledInSavoir::read(home)?,
+            savoir_list: SavoirDisableList::read(home)?,
             project: project.map(Path::to_owned),
         })
     }
@@ -46,8 +46,8 @@ impl DisabledSkills {
     }
 
     /// Whether the skill is disabled in Savoir.
-    pub(crate) fn is_own(&self, name: &str) -> bool {
-        self.own.has(name, self.project.as_deref())
+    pub(crate) fn is_disabled_in_savoir(&self, name: &str) -> bool {
+        self.savoir_list.is_disabled(name, self.project.as_deref())
     }
 
     /// Whether Savoir offers a skill to models. If agents are given, one of them must see it.
@@ -55,7 +55,7 @@ impl DisabledSkills {
         let folders = [entry.path().to_owned()];
         let is_off = |agent: &Agent| self.agents(entry.name(), &folders).any(|off| off == agent);
         let seen = entry.agents();
-        !self.is_own(entry.name())
+        !self.is_disabled_in_savoir(entry.name())
             && (wanted.is_empty()
                 || wanted.iter().any(|agent| seen.contains(agent) && !is_off(agent)))
     }

@@ -1,4 +1,4 @@
-//! The skills that were found at the last search, and when to search again.
+//! Caches the skills that the last search found, and decides when to search again.
 
 use std::{
     collections::BTreeMap,
@@ -24,10 +24,10 @@ type FileStamp = Option<(SystemTime, u64)>;
 pub(super) struct SkillsSnapshot {
     pub(super) folders: Arc<Folders>,
     /// Number of searches that found changes.
-    pub(super) edition: u64,
+    pub(super) revision: u64,
     stamps: BTreeMap<PathBuf, [FileStamp; 2]>,
     /// Time of the next search.
-    due: Instant,
+    next_search: Instant,
 }
 
 impl SkillsSnapshot {
@@ -39,46 +39,48 @@ impl SkillsSnapshot {
     ) -> Result<Self, LibraryError> {
         let start = Instant::now();
         let last = match last {
-            Some(last) if start < last.due => return Ok(last),
+            Some(last) if start < last.next_search => return Ok(last),
             last => last,
         };
-        let places = match (search(), last.is_some()) {
-            (Ok(places), _) => Some(places),
+        let skills = match (search(), last.is_some()) {
+            (Ok(skills), _) => Some(skills),
             (Err(error), false) => return Err(error),
             (Err(error), true) => {
-                tracing::warn!(%error, "the skills are taken as they were");
+                tracing::warn!(%error, "the search failed; the skills of the last search are used");
                 None
             }
         };
-        let due = || start + MIN_SEARCH_INTERVAL.max(start.elapsed() * SEARCH_TIME_FACTOR);
-        let Some(places) = places else {
-            return last.map(|last| Self { due: due(), ..last }).ok_or_else(not_searched);
+        let next_search = || start + MIN_SEARCH_INTERVAL.max(start.elapsed() * SEARCH_TIME_FACTOR);
+        let Some(skills) = skills else {
+            return last
+                .map(|last| Self { next_search: next_search(), ..last })
+                .ok_or_else(no_snapshot_error);
         };
-        let stamps = stamps(&places);
+        let stamps = stamps(&skills);
         match last {
-            Some(last) if last.stamps == stamps => Ok(Self { due: due(), ..last }),
+            Some(last) if last.stamps == stamps => Ok(Self { next_search: next_search(), ..last }),
             last => {
-                let edition = last.map_or(0, |last| last.edition) + 1;
-                let folders = Arc::new(open_folders(places)?);
-                Ok(Self { folders, edition, stamps, due: due() })
+                let revision = last.map_or(0, |last| last.revision) + 1;
+                let folders = Arc::new(open_folders(skills)?);
+                Ok(Self { folders, revision, stamps, next_search: next_search() })
             }
         }
     }
 }
 
-fn not_searched() -> LibraryError {
+fn no_snapshot_error() -> LibraryError {
     LibraryError::Failed { reason: "nothing was found yet".to_owned() }
 }
 
 /// Modification times and sizes, to detect changed skills.
-fn stamps(places: &[(String, PathBuf)]) -> BTreeMap<PathBuf, [FileStamp; 2]> {
+fn stamps(skills: &[(String, PathBuf)]) -> BTreeMap<PathBuf, [FileStamp; 2]> {
     let stamp = |path: &Path| {
-        let last = fs::metadata(path).ok()?;
-        Some((last.modified().ok()?, last.len()))
+        let metadata = fs::metadata(path).ok()?;
+        Some((metadata.modified().ok()?, metadata.len()))
     };
-    let of = |folder: &PathBuf| {
+    let folder_stamps = |folder: &PathBuf| {
         let file = stamp(&folder.join("SKILL.md")).or_else(|| stamp(&folder.join("skill.md")));
         (folder.clone(), [stamp(folder), file])
     };
-    places.iter().map(|(_, folder)| of(folder)).collect()
+    skills.iter().map(|(_, folder)| folder_stamps(folder)).collect()
 }

@@ -72,7 +72,7 @@ struct Common {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: StorageArgs,
+    storage_args: StorageArgs,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -108,9 +108,9 @@ impl Common {
         &self,
         work: impl AsyncFnOnce(&Database) -> Result<T, CommandError>,
     ) -> Result<T, CommandError> {
-        let place = self.place.place()?;
+        let location = self.storage_args.location()?;
         runtime::block_on(async {
-            let (database, _) = place.open().await?;
+            let (database, _) = location.open().await?;
             let done = work(&database).await;
             database.close().await;
             done

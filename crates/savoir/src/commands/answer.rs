@@ -41,16 +41,22 @@ pub(super) struct PromptCommand<'a> {
 impl PromptCommand<'_> {
     pub(super) fn run(&self) -> Result<ExitCode, CommandError> {
         let models = models::load_models()?;
-        let place = StorageArgs::default().place()?;
-        runtime::block_on(self.ask(models, &place)).map_err(|error| match error.code().as_deref() {
-            Some("no-model") => error.hint("`savoir render` shows the prompt without a model"),
-            _ => error,
+        let location = StorageArgs::default().location()?;
+        runtime::block_on(self.ask(models, &location)).map_err(|error| {
+            match error.code().as_deref() {
+                Some("no-model") => error.hint("`savoir render` shows the prompt without a model"),
+                _ => error,
+            }
         })
     }
 
-    async fn ask(&self, models: Models, place: &StorageLocation) -> Result<ExitCode, CommandError> {
+    async fn ask(
+        &self,
+        models: Models,
+        location: &StorageLocation,
+    ) -> Result<ExitCode, CommandError> {
         let (models, failure) = model_errors::choose(&models, self.model).await?;
-        let (database, knowledge) = self.knowledge(&models, place).await?;
+        let (database, knowledge) = self.knowledge(&models, location).await?;
         let services = Services {
             models: Arc::new(models),
             knowledge,
@@ -111,17 +117,17 @@ impl PromptCommand<'_> {
     async fn knowledge(
         &self,
         models: &Models,
-        place: &StorageLocation,
+        location: &StorageLocation,
     ) -> Result<(Option<Database>, Option<Knowledge>), CommandError> {
         let Some(base) = &self.skill.policy.knowledge_base else { return Ok((None, None)) };
         let missing = format!(
             "knowledge base `{base}` does not exist; create it with: savoir kb create {base}"
         );
-        if !place.exists() {
+        if !location.exists() {
             output::note(&missing);
             return Ok((None, None));
         }
-        let (database, storage) = place.open().await?;
+        let (database, storage) = location.open().await?;
         let knowledge = Knowledge::new(database.clone(), storage, models.embedder().cloned());
         if knowledge.resolve(base, None).await?.is_none() {
             output::note(&missing);

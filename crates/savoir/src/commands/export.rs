@@ -39,13 +39,13 @@ pub(crate) struct Args {
     #[arg(long, requires = "output")]
     json: bool,
     #[command(flatten)]
-    place: StorageArgs,
+    storage_args: StorageArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    let place = args.place.place()?;
+    let location = args.storage_args.location()?;
     let exported = runtime::block_on(async {
-        let (database, storage) = place.open().await?;
+        let (database, storage) = location.open().await?;
         let skill_writer = SkillWriter::new(storage.skills(), database.clone());
         let exported = export(&skill_writer, args).await;
         database.close().await;
@@ -82,11 +82,11 @@ async fn export(skill_writer: &SkillWriter, args: &Args) -> Result<Exported, Com
         CommandError::input(format!("the server has no skill `{name}`"))
             .hint(format!("show installed skills of that name with: savoir which {name}"))
     };
-    let owner = import::owner(skill_writer.database(), args.owner.as_deref()).await?;
+    let owner_id = import::owner_id(skill_writer.database(), args.owner.as_deref()).await?;
     let file = skill_writer.files().read(name).await?.ok_or_else(missing)?;
     let stored =
         StoredSkillFile::read(name, &file.text, Purpose::Load).map_err(CommandError::input)?;
-    if owner.is_some() && stored.owner != owner {
+    if owner_id.is_some() && stored.owner != owner_id {
         return Err(missing());
     }
     let resources = skill_writer.resources(name).await?;

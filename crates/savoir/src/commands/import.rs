@@ -39,49 +39,49 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: StorageArgs,
+    storage_args: StorageArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    let package = read(&args.path)?;
-    let place = args.place.place()?;
+    let package = read_package(&args.path)?;
+    let location = args.storage_args.location()?;
     runtime::block_on(async {
-        let (database, storage) = place.open().await?;
+        let (database, storage) = location.open().await?;
         let skill_writer = SkillWriter::new(storage.skills(), database.clone());
-        let done = store_skill(&skill_writer, package, args).await;
+        let result = import_and_print(&skill_writer, package, args).await;
         database.close().await;
-        done
+        result
     })
 }
 
-fn read(path: &Path) -> Result<Package, CommandError> {
+fn read_package(path: &Path) -> Result<Package, CommandError> {
     let shown = path.display();
-    let wrong = |why: &dyn std::fmt::Display| {
+    let import_error = |why: &dyn std::fmt::Display| {
         CommandError::input(format!("{shown} cannot be imported: {why}"))
     };
     let name = path.canonicalize().ok().and_then(|path| Some(path.file_name()?.to_owned()));
     let name = name.unwrap_or_default().to_string_lossy().into_owned();
     if path.is_dir() {
-        let tree = Tree::read(path).map_err(|error| wrong(&error))?;
+        let tree = Tree::read(path).map_err(|error| import_error(&error))?;
         return from_tree(Some(&name), &tree, ResourceSelection::All)
-            .map_err(|error| wrong(&error));
+            .map_err(|error| import_error(&error));
     }
     let mut bytes = Vec::new();
     let file = fs::File::open(path);
     let read = file.and_then(|file| file.take(MAX_ARCHIVE_BYTES + 1).read_to_end(&mut bytes));
     read.map_err(|error| CommandError::input(format!("{shown} cannot be read: {error}")))?;
-    from_bytes(Some(&name), &bytes).map_err(|error| wrong(&error))
+    from_bytes(Some(&name), &bytes).map_err(|error| import_error(&error))
 }
 
-async fn store_skill(
+async fn import_and_print(
     skill_writer: &SkillWriter,
     package: Package,
     args: &Args,
 ) -> Result<ExitCode, CommandError> {
-    let owner = owner(skill_writer.database(), args.owner.as_deref()).await?;
-    let wanted = package.name.clone();
+    let owner_id = owner_id(skill_writer.database(), args.owner.as_deref()).await?;
+    let requested_name = package.name.clone();
     let imported = skill_writer
-        .import(package, owner, ImportSource::Person)
+        .import(package, owner_id, ImportSource::Person)
         .await
         .map_err(CommandError::input)?;
     let name = &imported.file.name;
@@ -94,19 +94,19 @@ async fn store_skill(
         let what = if imported.is_new { "was added" } else { "was replaced" };
         let files =
             if paths.is_empty() { String::new() } else { format!(", with {} files", paths.len()) };
-        let off = if imported.facts.enabled { "" } else { "; it is still disabled" };
-        let why = if *name == wanted {
+        let disabled = if imported.facts.enabled { "" } else { "; it is still disabled" };
+        let renamed = if *name == requested_name {
             String::new()
         } else {
-            format!("; the name {wanted} belongs to another skill")
+            format!("; the name {requested_name} belongs to another skill")
         };
-        output::text(&output::sanitize(&format!("{name} {what}{files}{off}{why}\n")))?;
+        output::text(&output::sanitize(&format!("{name} {what}{files}{disabled}{renamed}\n")))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The id of the account with this email address, as skills store it.
-pub(super) async fn owner(
+/// Returns the id of the account with this email address, as skills store it.
+pub(super) async fn owner_id(
     database: &Database,
     email: Option<&str>,
 ) -> Result<Option<String>, CommandError> {

@@ -93,7 +93,7 @@ struct Common {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: StorageArgs,
+    storage_args: StorageArgs,
 }
 
 struct Open {
@@ -127,9 +127,9 @@ impl Common {
         &self,
         work: impl AsyncFnOnce(&Open) -> Result<ExitCode, CommandError>,
     ) -> Result<ExitCode, CommandError> {
-        let (place, models) = (self.place.place()?, models::load_models()?);
+        let (location, models) = (self.storage_args.location()?, models::load_models()?);
         runtime::block_on(async {
-            let (database, storage) = place.open().await?;
+            let (database, storage) = location.open().await?;
             let embedder = models.embedder().cloned();
             let knowledge = Knowledge::new(database.clone(), storage, embedder);
             let open = Open { knowledge, database };

@@ -175,7 +175,7 @@ pub(crate) fn make(args: &New) -> Result<ExitCode, CommandError> {
     let mode = format!("{:o}", mode.map_err(|error| unreadable(&secret, &error))?);
     if args.json {
         return print(&json!({
-            "name": args.name, "key_id": public.key_id(), "public_key": public.to_text(),
+            "name": args.name, "key_id": public.key_id(), "public_key": public.to_base64(),
             "private_file": secret, "public_file": passed_on, "mode": mode,
         }));
     }
@@ -184,10 +184,10 @@ pub(crate) fn make(args: &New) -> Result<ExitCode, CommandError> {
          keep the private key secret; to trust skills that it signs, others run:\n  \
          savoir keys trust {} --publisher {}\n",
         public.key_id(),
-        public.to_text(),
+        public.to_base64(),
         passed_on.display(),
         secret.display(),
-        public.to_text(),
+        public.to_base64(),
         args.name,
     )))?;
     Ok(ExitCode::SUCCESS)
@@ -210,7 +210,7 @@ pub(super) fn list_json() -> Result<Value, CommandError> {
     let keyring = Keyring::of_user()?;
     let (own, store) = (keyring.own_keys().list()?, keyring.trusted()?);
     let own = own.iter().map(|own| {
-        json!({"name": own.name, "key_id": own.key.key_id(), "public_key": own.key.to_text()})
+        json!({"name": own.name, "key_id": own.key.key_id(), "public_key": own.key.to_base64()})
     });
     Ok(json!({
         "own": own.collect::<Vec<_>>(),

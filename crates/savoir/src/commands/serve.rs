@@ -55,7 +55,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "HOST:PORT")]
     address: Option<String>,
     #[command(flatten)]
-    place: StorageArgs,
+    storage_args: StorageArgs,
     /// Public URL of the server, if it differs from the address
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
@@ -158,7 +158,7 @@ impl Args {
             registry_redirect: self.registry.registry_redirect.then_some(true),
             registry_audit: self.registry.registry_audit.clone(),
             registry_detonation: self.registry.no_registry_detonation.then_some(false),
-            ..self.place.layer()
+            ..self.storage_args.layer()
         }
     }
 }
@@ -167,17 +167,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let config = Config::load(Path::new("."))?;
     let settings = args.layer().over(config.serve.clone());
     require_urls(&settings)?;
-    let place = StorageLocation::new(&settings, &Home::from_environment()?)?;
-    require_folder(&settings, &place)?;
+    let location = StorageLocation::new(&settings, &Home::from_environment()?)?;
+    require_folder(&settings, &location)?;
     let models = models::configured_models(&config)?;
     log::start(settings.log.unwrap_or_default(), settings.log_level.unwrap_or_default())?;
-    if settings.registry_redirect == Some(true) && place.has_folder() {
+    if settings.registry_redirect == Some(true) && location.has_folder() {
         tracing::warn!(
             "--registry-redirect has no effect: archives are stored in a folder, and only S3 \
              supports redirects; use --storage s3://…"
         );
     }
-    runtime::block_on(serve(settings, place, models))
+    runtime::block_on(serve(settings, location, models))
 }
 
 /// Rejects values that are not URLs now, since browsers would only fail later.
@@ -195,8 +195,8 @@ fn require_urls(settings: &ServeLayer) -> Result<(), CommandError> {
 }
 
 /// Tools run from files, because approvals store the digests of files.
-fn require_folder(settings: &ServeLayer, place: &StorageLocation) -> Result<(), CommandError> {
-    if settings.skill_tools == Some(true) && !place.has_folder() {
+fn require_folder(settings: &ServeLayer, location: &StorageLocation) -> Result<(), CommandError> {
+    if settings.skill_tools == Some(true) && !location.has_folder() {
         let message = "--skill-tools: tools run only if skills are stored in a folder, not in S3";
         return Err(CommandError::input(message).hint("remove --skill-tools, or --storage"));
     }
@@ -205,33 +205,33 @@ fn require_folder(settings: &ServeLayer, place: &StorageLocation) -> Result<(), 
 
 fn tool_runner(
     settings: &ServeLayer,
-    place: &StorageLocation,
+    location: &StorageLocation,
 ) -> Result<Option<ToolRunner>, CommandError> {
     if settings.skill_tools != Some(true) {
         return Ok(None);
     }
     let home = Home::from_environment()?;
-    let run_env = trust::run_env(&home)?.keeping_folder(place.data());
+    let run_env = trust::run_env(&home)?.keeping_folder(location.data());
     Ok(Some(ToolRunner::new(home, run_env, Arc::new(DiskSkillReader))))
 }
 
 async fn serve(
     settings: ServeLayer,
-    place: StorageLocation,
+    location: StorageLocation,
     models: Models,
 ) -> Result<ExitCode, CommandError> {
     let signals = Signals::listen()?;
     // A port in use must be an error before anything is created.
     let (listener, address) = listen(settings.address.as_deref().unwrap_or(ADDRESS)).await?;
-    let (database, storage) = place.open().await?;
+    let (database, storage) = location.open().await?;
     examples::install_examples(&database, &storage).await?;
-    let config = server_config(&settings, address, &place)?;
+    let config = server_config(&settings, address, &location)?;
     raise_open_files();
     let greeting = Greeting {
         form: settings.log.unwrap_or_default(),
         url: config.public_url.clone(),
         address,
-        place: &place,
+        location: &location,
         models: models.clone(),
         readers: match config.registry.readers {
             savoir_server::Readers::Everyone => "",
@@ -307,7 +307,7 @@ fn raise_open_files() {
 fn server_config(
     settings: &ServeLayer,
     address: SocketAddr,
-    place: &StorageLocation,
+    location: &StorageLocation,
 ) -> Result<ServerConfig, CommandError> {
     let default = ServerConfig::default();
     let hosts = settings.workflow_hosts.iter().flatten();
@@ -329,24 +329,24 @@ fn server_config(
             private: settings.workflow_private.unwrap_or(false),
             ..workflow_http
         },
-        registry: registry_config(settings, place),
+        registry: registry_config(settings, location),
         catalog: CatalogConfig {
             allow: settings.catalog_allow.clone().unwrap_or_default(),
-            cache: Some(place.catalog()),
+            cache: Some(location.catalog()),
             ..CatalogConfig::default()
         },
         integrations: settings.integrations.clone().unwrap_or_default(),
         chat_tools: settings.chat_tools.unwrap_or(default.chat_tools),
-        skill_tools: tool_runner(settings, place)?,
+        skill_tools: tool_runner(settings, location)?,
         ..default
     })
 }
 
-fn registry_config(settings: &ServeLayer, place: &StorageLocation) -> RegistryConfig {
+fn registry_config(settings: &ServeLayer, location: &StorageLocation) -> RegistryConfig {
     let detonates = settings.registry_detonation.unwrap_or(true);
     RegistryConfig {
         readers: settings.registry_readers.unwrap_or_default().into(),
-        search_folder: Some(place.search()),
+        search_folder: Some(location.search()),
         redirect: settings.registry_redirect.unwrap_or(false),
         vetting: vetting::Options {
             detonation: if detonates { Detonation::On } else { Detonation::Off },

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::{
     agent_settings::{
-        DisableSetting, DisabledInSavoir, SettingsScope, Skill, check_link_stays_inside, must_be,
+        DisableSetting, SavoirDisableList, SettingsScope, Skill, check_link_stays_inside, must_be,
         put, read,
     },
     completion,
@@ -133,13 +133,13 @@ fn run(args: &Args, wanted: DesiredState) -> Result<ExitCode, CommandError> {
         return Err(no_setting(name, agent));
     }
     let home = Home::from_environment()?;
-    let mut own = DisabledInSavoir::read(&home)?;
+    let mut disable_list = SavoirDisableList::read(&home)?;
     let project = args.project.then(|| installed.project()).flatten();
     let mut changed_own = Vec::new();
     for name in args.names.iter().filter(|_| args.agent.is_empty()) {
         let changed = match wanted {
-            DesiredState::Disabled => own.disable(name, project),
-            DesiredState::Enabled => own.enable(name, project),
+            DesiredState::Disabled => disable_list.disable(name, project),
+            DesiredState::Enabled => disable_list.enable(name, project),
         };
         changed_own.extend(changed.then_some(name.as_str()));
     }
@@ -157,7 +157,7 @@ fn run(args: &Args, wanted: DesiredState) -> Result<ExitCode, CommandError> {
         put(&edit.file, &edit.after)?;
     }
     if !changed_own.is_empty() {
-        own.write(&home)?;
+        disable_list.write(&home)?;
     }
     report(&job, &edits, &unserved, &changed_own)?;
     Ok(ExitCode::SUCCESS)

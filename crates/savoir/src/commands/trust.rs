@@ -134,7 +134,7 @@ fn key(source: &str, args: &Add) -> Result<Option<Trust>, CommandError> {
         let own = Keyring::of_user()?.own_keys().list()?;
         let own = own.into_iter().find(|own| own.key.key_id().eq_ignore_ascii_case(&text));
         let own = own.ok_or_else(|| only_an_id(&text))?;
-        (text, publisher) = (own.key.to_text(), publisher.or(Some(own.name)));
+        (text, publisher) = (own.key.to_base64(), publisher.or(Some(own.name)));
     }
     if publisher.is_none() && args.from_registry.is_none() {
         return Err(

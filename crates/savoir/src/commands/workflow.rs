@@ -88,7 +88,7 @@ struct RunArgs {
     #[arg(long)]
     allow_code: bool,
     #[command(flatten)]
-    place: StorageArgs,
+    storage_args: StorageArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
@@ -182,9 +182,9 @@ async fn host(
     models: Models,
     http: HttpPolicy,
 ) -> Result<WorkflowHost, CommandError> {
-    let place = args.place.place()?;
-    let (database, knowledge) = if place.exists() {
-        let (database, storage) = place.open().await?;
+    let location = args.storage_args.location()?;
+    let (database, knowledge) = if location.exists() {
+        let (database, storage) = location.open().await?;
         let embedder = models.embedder().cloned();
         (Some(database.clone()), Some(Knowledge::new(database, storage, embedder)))
     } else {

@@ -80,6 +80,8 @@ rule! {
 
 /// Maximum line length of a program that a person wrote.
 const MAX_LINE_BYTES: usize = 5_000;
+/// Bits per byte. Source code that a person wrote has less; encoded or encrypted data has more.
+const MAX_SOURCE_ENTROPY: f64 = 5.7;
 
 fn obfuscation(context: &mut Context<'_>) {
     context.for_each_action(&OBFUSCATION, |fragment, action, _| {
@@ -107,7 +109,8 @@ fn obfuscation(context: &mut Context<'_>) {
         }
         let mut at = 0;
         for line in fragment.text.split_inclusive('\n') {
-            if line.len() > MAX_LINE_BYTES && decode::entropy(line.as_bytes()) > 5.7 {
+            if line.len() > MAX_LINE_BYTES && decode::entropy(line.as_bytes()) > MAX_SOURCE_ENTROPY
+            {
                 let draft = FindingDraft::new(
                     Severity::High,
                     Confidence::Medium,

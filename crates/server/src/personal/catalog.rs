@@ -18,13 +18,14 @@ use savoir_package::{
 use savoir_store::CatalogSource;
 use tempfile::TempDir;
 use thiserror::Error;
-use tokio::{sync::Mutex as Turn, time::timeout};
+use tokio::{sync::Mutex as AsyncMutex, time::timeout};
 use url::Url;
 
 use crate::config::CatalogConfig;
 
-/// How long the result of a source is cached, also if it is an error.
+/// How long the listing of a source is cached.
 const CACHE_LIFETIME: Duration = Duration::from_mins(1);
+/// How long an error of a source is cached.
 const FAILURE_CACHE_LIFETIME: Duration = Duration::from_secs(10);
 /// Maximum sources in the cache.
 const MAX_CACHED_SOURCES: usize = 256;
@@ -34,19 +35,19 @@ const MAX_CACHED_SOURCES: usize = 256;
 pub(crate) struct Catalog {
     config: CatalogConfig,
     fetcher: Fetcher,
-    answers: Mutex<HashMap<CatalogAddress, Arc<Turn<Option<CacheEntry>>>>>,
+    cache: Mutex<HashMap<CatalogAddress, Arc<AsyncMutex<Option<CacheEntry>>>>>,
     /// The temporary folder for repositories, if the operator configured no folder.
-    _lent: Option<TempDir>,
+    _temp_folder: Option<TempDir>,
 }
 
 /// An address and a Git reference.
 type CatalogAddress = (String, Option<String>);
-type CachedListing = Result<Arc<[ListedSkill]>, String>;
+type ListingResult = Result<Arc<[ListedSkill]>, String>;
 
 #[derive(Debug)]
 struct CacheEntry {
-    at: Instant,
-    answer: CachedListing,
+    fetched_at: Instant,
+    result: ListingResult,
 }
 
 /// A skill in a repository.
@@ -61,7 +62,7 @@ pub(crate) struct ListedSkill {
 
 /// Why the files of a skill could not be fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum NotFetched {
+pub(crate) enum FetchError {
     /// The source did not respond or returned an error.
     NoAnswer(String),
     /// The files do not form a valid skill.
@@ -92,27 +93,27 @@ impl Repository {
         format!("{}@{reference}:{folder}", self.name)
     }
 
-    /// The name of a skill at the root of the repository.
-    pub(crate) fn last_name(&self) -> &str {
+    /// Returns the name of a skill at the root of the repository.
+    pub(crate) fn root_skill_name(&self) -> &str {
         self.name.rsplit('/').next().unwrap_or(&self.name)
     }
 }
 
 impl Catalog {
     pub(crate) fn new(config: CatalogConfig) -> std::io::Result<Self> {
-        let lent = match &config.cache {
+        let temp_folder = match &config.cache {
             Some(_) => None,
             None => Some(tempfile::Builder::new().prefix("savoir-catalog-").tempdir()?),
         };
-        let own = lent.as_ref().map(|lent| lent.path().to_owned());
-        let cache: PathBuf = own.or_else(|| config.cache.clone()).unwrap_or_default();
+        let temp_path = temp_folder.as_ref().map(|folder| folder.path().to_owned());
+        let cache: PathBuf = temp_path.or_else(|| config.cache.clone()).unwrap_or_default();
         let fetcher = Fetcher::new(Settings {
-            git_patience: config.patience,
+            git_timeout: config.timeout,
             git_redirects: false,
             max_repository_bytes: MAX_REPOSITORY_BYTES,
             ..Settings::new(cache)
         });
-        Ok(Self { config, fetcher, answers: Mutex::default(), _lent: lent })
+        Ok(Self { config, fetcher, cache: Mutex::default(), _temp_folder: temp_folder })
     }
 
     /// The repository at an address, if it is allowed.
@@ -122,9 +123,11 @@ impl Catalog {
         reference: Option<&str>,
     ) -> Result<Repository, AddressError> {
         let reference = reference.filter(|text| !text.is_empty()).map(str::to_owned);
-        let url = parse(address)?;
-        let (address, name, told) = match github(&url) {
-            Some((name, told)) => (format!("https://github.com/{name}"), name, told),
+        let url = parse_repository_url(address)?;
+        let (address, name, url_reference) = match parse_github_url(&url) {
+            Some((name, url_reference)) => {
+                (format!("https://github.com/{name}"), name, url_reference)
+            }
             None if self.config.allow.iter().any(|allowed| is_allowed_by(allowed, &url)) => {
                 let path = url.path().trim_matches('/').trim_end_matches(".git");
                 let host = url.host_str().map_or_else(String::new, |host| format!("{host}/"));
@@ -134,30 +137,32 @@ impl Catalog {
         };
         let url = GitUrl::parse(&address);
         let url = url.map_err(|error| AddressError::Unreadable(error.to_string()))?;
-        let git = GitSource { url, reference: reference.or(told), path: None };
+        let git = GitSource { url, reference: reference.or(url_reference), path: None };
         Ok(Repository { git, name })
     }
 
     /// The skills of a source, or an error.
-    pub(crate) async fn list(&self, source: &CatalogSource) -> CachedListing {
+    pub(crate) async fn list(&self, source: &CatalogSource) -> ListingResult {
         let repository = self.repository(&source.repo_url, source.reference.as_deref());
         let repository = repository.map_err(|error| error.to_string())?;
-        let turn = self.cache_entry(&repository);
-        let mut answered = turn.lock().await;
-        if let Some(known) = answered.as_ref() {
-            let most = if known.answer.is_ok() { CACHE_LIFETIME } else { FAILURE_CACHE_LIFETIME };
-            if known.at.elapsed() < most {
-                return known.answer.clone();
+        let slot = self.cache_slot(&repository);
+        let mut cached = slot.lock().await;
+        if let Some(entry) = cached.as_ref() {
+            let lifetime =
+                if entry.result.is_ok() { CACHE_LIFETIME } else { FAILURE_CACHE_LIFETIME };
+            if entry.fetched_at.elapsed() < lifetime {
+                return entry.result.clone();
             }
         }
-        let answer = self.fetch_listing(&repository).await;
-        *answered = Some(CacheEntry { at: Instant::now(), answer: answer.clone() });
-        answer
+        let result = self.fetch_listing(&repository).await;
+        *cached = Some(CacheEntry { fetched_at: Instant::now(), result: result.clone() });
+        result
     }
 
-    async fn fetch_listing(&self, repository: &Repository) -> CachedListing {
-        let asked = timeout(self.config.patience, self.fetcher.catalog(&repository.git)).await;
-        let offers = asked.map_err(|_| self.too_slow())?.map_err(|error| error.to_string())?;
+    async fn fetch_listing(&self, repository: &Repository) -> ListingResult {
+        let fetched = timeout(self.config.timeout, self.fetcher.catalog(&repository.git)).await;
+        let offers =
+            fetched.map_err(|_| self.timeout_message())?.map_err(|error| error.to_string())?;
         let listed = offers.into_iter().filter_map(|(offer, sha)| {
             let PinnedSource::Git(place) = &offer.place else { return None };
             let folder = place.path.clone();
@@ -167,40 +172,42 @@ impl Catalog {
     }
 
     /// Fetches the files of a skill.
-    pub(crate) async fn fetch(&self, listed: &ListedSkill) -> Result<Tree, NotFetched> {
-        let fetched = timeout(self.config.patience, self.fetcher.fetch(&listed.offer)).await;
-        let fetched = fetched.map_err(|_| NotFetched::NoAnswer(self.too_slow()))?;
+    pub(crate) async fn fetch(&self, listed: &ListedSkill) -> Result<Tree, FetchError> {
+        let fetched = timeout(self.config.timeout, self.fetcher.fetch(&listed.offer)).await;
+        let fetched = fetched.map_err(|_| FetchError::NoAnswer(self.timeout_message()))?;
         fetched.map_err(|error| match error {
             SourceError::NoSkill { .. }
             | SourceError::TooManyFiles(_)
             | SourceError::TooLarge { .. }
-            | SourceError::Tree(_) => NotFetched::Rejected(error.to_string()),
-            error => NotFetched::NoAnswer(error.to_string()),
+            | SourceError::Tree(_) => FetchError::Rejected(error.to_string()),
+            error => FetchError::NoAnswer(error.to_string()),
         })
     }
 
-    fn too_slow(&self) -> String {
-        format!("it did not answer within {} seconds", self.config.patience.as_secs_f64())
+    fn timeout_message(&self) -> String {
+        format!("it did not answer within {} seconds", self.config.timeout.as_secs_f64())
     }
 
-    /// The lock of a repository: concurrent requests for the same repository wait for one fetch.
-    fn cache_entry(&self, repository: &Repository) -> Arc<Turn<Option<CacheEntry>>> {
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        if answers.len() >= MAX_CACHED_SOURCES {
-            answers.clear();
+    /// Returns the cache slot of a repository. It is locked during a fetch, so that concurrent
+    /// requests for the same repository wait for one fetch.
+    fn cache_slot(&self, repository: &Repository) -> Arc<AsyncMutex<Option<CacheEntry>>> {
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if cache.len() >= MAX_CACHED_SOURCES {
+            cache.clear();
         }
         let key = (repository.git.url.to_string(), repository.git.reference.clone());
-        Arc::clone(answers.entry(key).or_default())
+        Arc::clone(cache.entry(key).or_default())
     }
 
     /// Clears the cache, so that a change of the sources takes effect at once.
-    pub(crate) fn drop_old_entries(&self) {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    pub(crate) fn clear_cache(&self) {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 
-fn parse(address: &str) -> Result<Url, AddressError> {
-    let unreadable = || AddressError::Unreadable("It is no address of a repository".to_owned());
+fn parse_repository_url(address: &str) -> Result<Url, AddressError> {
+    let unreadable =
+        || AddressError::Unreadable("It is not the address of a repository".to_owned());
     let text = address.trim();
     let url = if text.starts_with('/') {
         Url::from_file_path(text).map_err(|()| unreadable())?
@@ -216,35 +223,36 @@ fn parse(address: &str) -> Result<Url, AddressError> {
     if plain { Ok(url) } else { Err(unreadable()) }
 }
 
-/// `owner/repo` and the branch in a GitHub URL.
-fn github(url: &Url) -> Option<(String, Option<String>)> {
+/// Returns `owner/repo` and the branch or tag in a GitHub URL.
+fn parse_github_url(url: &Url) -> Option<(String, Option<String>)> {
     let is_github =
         url.scheme() == "https" && url.host_str() == Some("github.com") && url.port().is_none();
     let mut parts = url.path().trim_matches('/').split('/');
     let (owner, repo) = (parts.next()?, parts.next()?);
     let repo = repo.strip_suffix(".git").unwrap_or(repo);
-    let good = |part: &str| {
+    let is_valid = |part: &str| {
         !part.is_empty()
             && !part.starts_with(['.', '-'])
             && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
     };
     let rest: Vec<&str> = parts.collect();
-    let told = match rest.as_slice() {
+    let url_reference = match rest.as_slice() {
         [] => None,
         ["tree", reference @ ..] if !reference.is_empty() => Some(reference.join("/")),
         _ => return None,
     };
-    (is_github && good(owner) && good(repo)).then(|| (format!("{owner}/{repo}"), told))
+    (is_github && is_valid(owner) && is_valid(repo))
+        .then(|| (format!("{owner}/{repo}"), url_reference))
 }
 
 /// Whether an entry of the operator's list allows a URL.
 fn is_allowed_by(allowed: &str, url: &Url) -> bool {
-    let Ok(allowed) = parse(allowed) else { return false };
+    let Ok(allowed) = parse_repository_url(allowed) else { return false };
     let same = allowed.scheme() == url.scheme()
         && allowed.host_str() == url.host_str()
         && allowed.port_or_known_default() == url.port_or_known_default();
-    let below = allowed.path().trim_end_matches('/');
-    let rest = url.path().strip_prefix(below);
+    let allowed_path = allowed.path().trim_end_matches('/');
+    let rest = url.path().strip_prefix(allowed_path);
     same && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
@@ -296,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn more_if_the_operator_allows_it() {
+    fn repositories_that_the_operator_allows_are_accepted() {
         let catalog = catalog(&["/srv/skills", "https://git.example.org/team/"]);
         for address in [
             "/srv/skills/a.git",

@@ -359,7 +359,7 @@ fn manifest(path: &Path) -> Result<HashMap<String, Value>, String> {
     let tree = yaml::Tree::parse(&text).map_err(|error| format!("manifest.yaml: {error}"))?;
     match tree.root.map(|root| root.to_value(YamlVersion::V1_2)) {
         Some(Value::Object(fields)) => Ok(fields.into_iter().collect()),
-        _ => Err("manifest.yaml is no mapping".to_owned()),
+        _ => Err("manifest.yaml is not a mapping".to_owned()),
     }
 }
 

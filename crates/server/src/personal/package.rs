@@ -63,9 +63,7 @@ pub enum PackageError {
     )]
     Nul { line: usize, column: usize },
     /// SKILL.md is too large.
-    #[error(
-        "SKILL.md has {0} bytes, at most {MAX_TEXT_BYTES} are kept; move parts into references"
-    )]
+    #[error("SKILL.md has {0} bytes, the maximum is {MAX_TEXT_BYTES}; move parts into references")]
     TooLarge(usize),
     /// `tools.py` cannot be stored.
     #[error(

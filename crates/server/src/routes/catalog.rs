@@ -28,7 +28,7 @@ use crate::{
     personal::{
         ConflictReason, ImportedSkill, Item, Package, ReplacedSkill, ResourceSelection,
         SkillToStore, StoreSkillError, StoredSkill,
-        catalog::{ListedSkill, NotFetched, Repository},
+        catalog::{FetchError, ListedSkill, Repository},
         digest, from_tree,
     },
 };
@@ -118,7 +118,7 @@ async fn browse(
 
 impl CatalogListing {
     fn fail(&mut self, source: &CatalogSource, error: String) {
-        tracing::warn!(source = source.id, error, "a source of the catalogue gave no answer");
+        tracing::warn!(source = source.id, error, "a catalog source did not respond");
         let (source_id, label) = (source.id.clone(), source.label.clone());
         self.errors.push(SourceFailure { source_id, label, error });
     }
@@ -215,11 +215,11 @@ async fn install(
     let listed = listed.iter().find(|listed| listed.folder == folder).cloned();
     let listed = listed.ok_or_else(|| ApiError::not_found("Catalog skill not found"))?;
     let tree = app.catalog.fetch(&listed).await.map_err(|why| match why {
-        NotFetched::NoAnswer(why) => unreachable(why),
-        NotFetched::Rejected(why) => refused(&folder, &why),
+        FetchError::NoAnswer(why) => unreachable(why),
+        FetchError::Rejected(why) => refused(&folder, &why),
     })?;
     let called = folder.rsplit('/').next().filter(|name| !name.is_empty());
-    let called = called.unwrap_or_else(|| repository.last_name()).to_owned();
+    let called = called.unwrap_or_else(|| repository.root_skill_name()).to_owned();
     let package = checked(tree, called).await?;
     let arrival = ImportedSkill {
         package,
@@ -236,7 +236,7 @@ async fn install(
 
 #[expect(clippy::needless_pass_by_value, reason = "it is the way of an error")]
 fn unreachable(why: String) -> ApiError {
-    ApiError::plain(StatusCode::BAD_GATEWAY, format!("The source gave no answer: {why}"))
+    ApiError::plain(StatusCode::BAD_GATEWAY, format!("The source did not respond: {why}"))
 }
 
 /// The error for files that are not a valid skill.
@@ -373,7 +373,10 @@ impl SourceBody {
         if reference.as_ref().is_some_and(|text| {
             text.starts_with('-') || text.contains(|c: char| c.is_control() || c.is_whitespace())
         }) {
-            return Err(wrong("ref", "It is no name of a branch, a tag or a commit".to_owned()));
+            return Err(wrong(
+                "ref",
+                "It is not the name of a branch, a tag or a commit".to_owned(),
+            ));
         }
         let repository = app.catalog.repository(&self.repo_url, reference.as_deref());
         repository.map_err(|error| wrong("repo_url", error.to_string()))?;
@@ -444,7 +447,7 @@ async fn replace(
     let new = body.check(&app)?;
     let replaced = app.database.catalog_sources().replace(&id, &new).await?;
     let replaced = replaced.ok_or_else(|| ApiError::not_found("Catalog source not found"))?;
-    app.catalog.drop_old_entries();
+    app.catalog.clear_cache();
     Ok(JsonResponse(replaced.into()))
 }
 
@@ -465,7 +468,7 @@ async fn remove(
     authenticated.caller.check_admin()?;
     let removed = app.database.catalog_sources().remove(&id).await?;
     if removed {
-        app.catalog.drop_old_entries();
+        app.catalog.clear_cache();
         Ok(StatusCode::NO_CONTENT)
     } else {
         Err(ApiError::not_found("Catalog source not found"))

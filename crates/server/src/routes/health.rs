@@ -63,5 +63,5 @@ async fn metrics(
     }
     let kind = (header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8");
     let search = app.registry_state.search().map(|index| (index.skill_count(), index.applied()));
-    Ok(([kind], app.metrics.text(search)).into_response())
+    Ok(([kind], app.metrics.to_prometheus_text(search)).into_response())
 }

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use super::{
     docs,
-    settings::{Flag, flag},
+    settings::{Flag, is_flag_on},
 };
 use crate::{
     app::App,
@@ -154,7 +154,7 @@ async fn submit(
 }
 
 async fn must_be_on(app: &App) -> ApiResult<()> {
-    if flag(app, Flag::PublicEmbed).await? {
+    if is_flag_on(app, Flag::PublicEmbed).await? {
         Ok(())
     } else {
         Err(ApiError::forbidden("Public embed is disabled"))

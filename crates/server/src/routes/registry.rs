@@ -40,7 +40,7 @@ use axum::{
     middleware::Next,
     response::{IntoResponse as _, Response},
 };
-use savoir_registry::{CacheableResponse, CachedResponse, MAX_CACHE_AGE};
+use savoir_registry::{CacheableResponse, MAX_CACHE_AGE, ResponseCacheEntry};
 use savoir_store::{DatabaseKind, registry::PackageName};
 use semver::Version;
 use utoipa_axum::router::OpenApiRouter;
@@ -187,8 +187,12 @@ async fn respond_and_cache(
     if uri.query().is_none() {
         let download =
             download.map(|version| app.registry_state.downloads.counter_of(package, version));
-        let cached =
-            CachedResponse { response: answer.clone(), package: package.clone(), download, seq };
+        let cached = ResponseCacheEntry {
+            response: answer.clone(),
+            package: package.clone(),
+            download,
+            seq,
+        };
         app.registry_state.cache_response(uri.path(), cached);
     }
     Ok(answer)

@@ -21,7 +21,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(list_flags))
         .routes(routes!(set_flag))
-        .routes(routes!(embedding))
+        .routes(routes!(show_embedding_model))
         .routes(routes!(token_usage))
 }
 
@@ -46,41 +46,44 @@ impl Flag {
         }
     }
 
-    fn of_key(key: &str) -> Option<Self> {
+    fn from_key(key: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|flag| flag.key().eq_ignore_ascii_case(key))
     }
 
-    fn setting(self) -> String {
+    fn setting_key(self) -> String {
         format!("flag:{}", self.key())
     }
 }
 
 /// Whether a feature flag is on.
-pub(crate) async fn flag(app: &App, flag: Flag) -> ApiResult<bool> {
-    let value = app.database.settings().get(&flag.setting()).await?;
+pub(crate) async fn is_flag_on(app: &App, flag: Flag) -> ApiResult<bool> {
+    let value = app.database.settings().get(&flag.setting_key()).await?;
     Ok(value.as_deref() == Some("true"))
 }
 
-/// A switch.
+/// The state of a feature flag.
 #[derive(Debug, Serialize, ToSchema)]
-struct Switch {
+#[schema(as = Switch)]
+struct FlagState {
     key: &'static str,
     enabled: bool,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-struct SwitchList {
-    items: Vec<Switch>,
+#[schema(as = SwitchList)]
+struct FlagStateList {
+    items: Vec<FlagState>,
     total: usize,
 }
 
 /// Whether a feature flag is on.
 #[derive(Debug, ToSchema)]
-struct Enabled {
+#[schema(as = Enabled)]
+struct SetFlagRequest {
     enabled: bool,
 }
 
-impl Shape for Enabled {
+impl Shape for SetFlagRequest {
     fn read(members: &mut Members) -> Self {
         Self { enabled: members.boolean("enabled") }
     }
@@ -89,70 +92,75 @@ impl Shape for Enabled {
 /// List the feature flags.
 #[utoipa::path(
     get, path = "/settings/feature-flags", tag = "settings", security(("bearer" = [])),
-    responses((status = 200, body = SwitchList), docs::Unauthorized, docs::TooMany)
+    responses((status = 200, body = FlagStateList), docs::Unauthorized, docs::TooMany)
 )]
 async fn list_flags(
     State(app): State<App>,
     _: Authenticated,
-) -> ApiResult<JsonResponse<SwitchList>> {
+) -> ApiResult<JsonResponse<FlagStateList>> {
     let mut items = Vec::with_capacity(Flag::ALL.len());
-    for one in Flag::ALL {
-        items.push(Switch { key: one.key(), enabled: flag(&app, one).await? });
+    for flag in Flag::ALL {
+        items.push(FlagState { key: flag.key(), enabled: is_flag_on(&app, flag).await? });
     }
-    Ok(JsonResponse(SwitchList { total: items.len(), items }))
+    Ok(JsonResponse(FlagStateList { total: items.len(), items }))
 }
 
 /// Set a feature flag.
 #[utoipa::path(
     put, path = "/settings/feature-flags/{key}", tag = "settings", security(("bearer" = [])),
     params(("key" = String, Path, description = "The flag, in any case")),
-    request_body = Enabled,
+    request_body = SetFlagRequest,
     responses(
-        (status = 200, body = Switch), docs::Bad, docs::Unauthorized, docs::Forbidden,
+        (status = 200, body = FlagState), docs::Bad, docs::Unauthorized, docs::Forbidden,
         docs::TooLarge, docs::BadShape, docs::TooMany
     )
 )]
 async fn set_flag(
     State(app): State<App>,
     Path(key): Path<String>,
-    authenticated: Authenticated<Json<Enabled>>,
-) -> ApiResult<JsonResponse<Switch>> {
-    let Authenticated { caller, body: Json(Enabled { enabled }) } = authenticated;
+    authenticated: Authenticated<Json<SetFlagRequest>>,
+) -> ApiResult<JsonResponse<FlagState>> {
+    let Authenticated { caller, body: Json(SetFlagRequest { enabled }) } = authenticated;
     caller.check_admin()?;
     let unknown = || ApiError::bad_request(format!("Unsupported feature flag: {key}"));
-    let flag = Flag::of_key(&key).ok_or_else(unknown)?;
+    let flag = Flag::from_key(&key).ok_or_else(unknown)?;
     let value = if enabled { "true" } else { "false" };
-    app.database.settings().put(&flag.setting(), value).await?;
-    tracing::info!(flag = flag.key(), enabled, user = caller.user.id, "a flag was set");
-    Ok(JsonResponse(Switch { key: flag.key(), enabled }))
+    app.database.settings().put(&flag.setting_key(), value).await?;
+    tracing::info!(flag = flag.key(), enabled, user = caller.user.id, "feature flag set");
+    Ok(JsonResponse(FlagState { key: flag.key(), enabled }))
 }
 
 /// The embedding model.
 #[derive(Debug, Serialize, ToSchema)]
-struct Embedding {
+#[schema(as = Embedding)]
+struct EmbeddingModel {
     provider: String,
     model: String,
 }
 
 /// Show the embedding model, if there is one.
 #[utoipa::path(
-    get, path = "/settings/embedding", tag = "settings", security(("bearer" = [])),
-    responses((status = 200, body = Embedding), docs::Unauthorized, docs::TooMany)
+    get, path = "/settings/embedding", tag = "settings", operation_id = "embedding",
+    security(("bearer" = [])),
+    responses((status = 200, body = EmbeddingModel), docs::Unauthorized, docs::TooMany)
 )]
-async fn embedding(State(app): State<App>, _: Authenticated) -> JsonResponse<Embedding> {
+async fn show_embedding_model(
+    State(app): State<App>,
+    _: Authenticated,
+) -> JsonResponse<EmbeddingModel> {
     let identity =
         app.services.models.embedder().map_or("none:bm25", |embedder| embedder.identity());
     let (provider, model) = identity.split_once(':').unwrap_or(("", identity));
-    JsonResponse(Embedding { provider: provider.to_owned(), model: model.to_owned() })
+    JsonResponse(EmbeddingModel { provider: provider.to_owned(), model: model.to_owned() })
 }
 
-/// How far back to look.
+/// The query parameters of the token usage.
 #[derive(Debug)]
-struct Since {
+struct TokenUsageQuery {
     hours: u64,
 }
 
-impl Params for Since {
+impl Params for TokenUsageQuery {
     fn read(pairs: &mut QueryPairs) -> Self {
         Self { hours: pairs.integer("hours", 24, 1, 720).unsigned_abs() }
     }
@@ -164,19 +172,20 @@ struct TokenUsage {
     total_input_tokens: u64,
     total_output_tokens: u64,
     total_requests: u64,
-    by_provider: BTreeMap<String, Sums>,
-    by_model: BTreeMap<String, Sums>,
+    by_provider: BTreeMap<String, UsageSums>,
+    by_model: BTreeMap<String, UsageSums>,
 }
 
 /// Sums of one provider or model.
 #[derive(Debug, Serialize, ToSchema)]
-struct Sums {
+#[schema(as = Sums)]
+struct UsageSums {
     input_tokens: u64,
     output_tokens: u64,
     requests: u64,
 }
 
-impl From<TokenSums> for Sums {
+impl From<TokenSums> for UsageSums {
     fn from(tokens: TokenSums) -> Self {
         let TokenSums { input_tokens, output_tokens, requests } = tokens;
         Self { input_tokens, output_tokens, requests }
@@ -188,7 +197,7 @@ impl From<TokenSums> for Sums {
     get, path = "/observability/token-usage", tag = "settings", security(("bearer" = [])),
     params((
         "hours" = Option<i64>, Query, minimum = 1, maximum = 720,
-        description = "How far back; 24 if not said"
+        description = "How far back; the default is 24"
     )),
     responses(
         (status = 200, body = TokenUsage), docs::Unauthorized, docs::Forbidden, docs::BadShape,
@@ -197,10 +206,10 @@ impl From<TokenSums> for Sums {
 )]
 async fn token_usage(
     State(app): State<App>,
-    authenticated: Authenticated<Query<Since>>,
+    authenticated: Authenticated<Query<TokenUsageQuery>>,
 ) -> ApiResult<JsonResponse<TokenUsage>> {
     authenticated.caller.check_admin()?;
-    let Query(Since { hours }) = authenticated.body;
+    let Query(TokenUsageQuery { hours }) = authenticated.body;
     let since = Timestamp::now().minus(Duration::from_hours(hours));
     let summary = app.database.usage().summary(since, None).await?;
     let sums = |groups: BTreeMap<String, TokenSums>| {

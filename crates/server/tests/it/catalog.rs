@@ -234,7 +234,7 @@ async fn a_source_that_hangs_holds_nobody_up() {
     let allow = vec![repository.url(), hanging.clone(), "/nowhere".to_owned()];
     let server = TestServer::with(|config| {
         config.catalog =
-            CatalogConfig { allow, patience: Duration::from_secs(3), ..CatalogConfig::default() };
+            CatalogConfig { allow, timeout: Duration::from_secs(3), ..CatalogConfig::default() };
     })
     .await;
     let admin = server.register(ADMIN).await;

@@ -337,7 +337,7 @@ async fn a_registered_key_makes_it_community() {
     assert_eq!(reply.json()["published"]["security_tier"], "experimental", "{}", reply.text);
     let owner_scope = "acme".parse().unwrap();
     let public = key.public_key();
-    let (id, text) = (public.key_id(), public.to_text());
+    let (id, text) = (public.key_id(), public.to_base64());
     let registry = server.database.registry(&server.storage);
     let new = NewKey {
         owner_scope: &owner_scope,

@@ -12,28 +12,28 @@ use super::{ConditionError, launchers};
 pub(super) fn check_command(pattern: &str, command: &str) -> Result<(), ConditionError> {
     let (pattern_words, has_wildcard) = read_pattern(pattern)?;
     let words = split_words(command)?;
-    let begins =
+    let has_prefix =
         words.len() >= pattern_words.len() && words.iter().zip(&pattern_words).all(|(a, b)| a == b);
-    if begins && (has_wildcard || words.len() == pattern_words.len()) {
+    if has_prefix && (has_wildcard || words.len() == pattern_words.len()) {
         // A pattern without wildcard names the whole command, so there is no doubt.
         let doubt =
             has_wildcard.then(|| launchers::find_doubt(&words, pattern_words.len())).flatten();
         return doubt.map_or(Ok(()), |why| Err(ConditionError::InDoubt(why)));
     }
-    let first = strip_wildcard(pattern).unwrap_or(pattern);
+    let prefix = strip_wildcard(pattern).unwrap_or(pattern);
     let expected = if has_wildcard { "start with" } else { "be" };
-    Err(ConditionError::NotMet(format!("the command must {expected} `{first}`").into()))
+    Err(ConditionError::NotMet(format!("the command must {expected} `{prefix}`").into()))
 }
 
 /// Parses a pattern into words, and whether more words may follow.
 pub(super) fn read_pattern(pattern: &str) -> Result<(Vec<String>, bool), Cow<'static, str>> {
-    let first = strip_wildcard(pattern);
+    let prefix = strip_wildcard(pattern);
     let pattern_words =
-        split_words(first.unwrap_or(pattern)).map_err(|_| "the pattern is not understood")?;
+        split_words(prefix.unwrap_or(pattern)).map_err(|_| "the pattern is not understood")?;
     if pattern_words.is_empty() || pattern_words.iter().any(|word| word.contains('*')) {
         return Err("the pattern is not understood".into());
     }
-    Ok((pattern_words, first.is_some()))
+    Ok((pattern_words, prefix.is_some()))
 }
 
 fn strip_wildcard(pattern: &str) -> Option<&str> {
@@ -71,11 +71,11 @@ fn split_words(command: &str) -> Result<Vec<String>, Cow<'static, str>> {
 }
 
 /// Whether a shell gives a character a special meaning at this position.
-fn is_shell_syntax(quote: Option<char>, begins: bool, c: char) -> bool {
+fn is_shell_syntax(quote: Option<char>, starts_word: bool, c: char) -> bool {
     match (quote, c) {
         (_, '\n' | '\r' | '\0') | (Some('"'), '$' | '`' | '\\' | '!') => true,
         (Some(_), _) | (None, ' ' | '\t') => false,
-        (None, '#' | '~') => begins,
+        (None, '#' | '~') => starts_word,
         (None, c) => ";&|<>(){}$`\\!*?[".contains(c) || c.is_whitespace() || c.is_control(),
     }
 }

@@ -251,7 +251,7 @@ fn argument_hint(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
             .help("put the hint in quotes");
     if hint.is_flow() && !source.contains(['\n', '"']) {
         let fix = Edit::replace(hint.span, format!("\"{source}\""));
-        problem = problem.fix(Fix::risky(vec![fix]));
+        problem = problem.fix(Fix::unsafe_edits(vec![fix]));
     }
     found.push(problem);
 }

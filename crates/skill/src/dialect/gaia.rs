@@ -445,7 +445,7 @@ fn names(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
             .field("name")
             .help("use single hyphens between words");
         if let Some(slug) = name::slugify(text) {
-            problem = problem.fix(Fix::risky(vec![Edit::replace(node.span, slug)]));
+            problem = problem.fix(Fix::unsafe_edits(vec![Edit::replace(node.span, slug)]));
         }
         found.push(problem);
     }

@@ -241,7 +241,7 @@ fn clamped_timeout(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
             Diagnostic::warning("timeout-clamped", node.span, message)
                 .field("timeout")
                 .help("use 1 to 300 seconds")
-                .fix(Fix::risky(vec![Edit::replace(node.span, used.to_string())])),
+                .fix(Fix::unsafe_edits(vec![Edit::replace(node.span, used.to_string())])),
         );
     }
 }
@@ -261,7 +261,7 @@ fn modes(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
         problem = match near {
             Some(near) => problem
                 .help(format!("did you mean `{near}`?"))
-                .fix(Fix::risky(vec![Edit::replace(node.span, *near)])),
+                .fix(Fix::unsafe_edits(vec![Edit::replace(node.span, *near)])),
             None => problem.help(format!("there are {}", MODES.join(", "))),
         };
         found.push(problem);

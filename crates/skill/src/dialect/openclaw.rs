@@ -173,7 +173,7 @@ impl Language for OpenClaw {
                 problem = match OTHER_NAMES.iter().find(|(other, _)| *other == word) {
                     Some((_, known)) => {
                         problem.fix = in_file(&node)
-                            .then(|| Fix::risky(vec![Edit::replace(node.span, *known)]));
+                            .then(|| Fix::unsafe_edits(vec![Edit::replace(node.span, *known)]));
                         problem.help(format!("write `{known}`"))
                     }
                     None => problem.help("use darwin, linux or win32"),
@@ -455,7 +455,7 @@ fn metadata_text(fields: &Node, found: &mut Vec<Diagnostic>) {
         let json = || json!(value.to_value(YamlVersion::V1_2)).to_string();
         let bare = if whole { text.to_owned() } else { json() };
         problem.severity = Severity::Warning;
-        problem = problem.fix(Fix::risky(vec![Edit::replace(metadata.span, bare)]));
+        problem = problem.fix(Fix::unsafe_edits(vec![Edit::replace(metadata.span, bare)]));
     }
     found.push(problem);
 }

@@ -114,7 +114,7 @@ impl Language for PersonalAgent {
                 )
                 .field("name")
                 .help(format!("write `{slug}`"))
-                .fix(Fix::risky(vec![Edit::replace(node.span, slug)])),
+                .fix(Fix::unsafe_edits(vec![Edit::replace(node.span, slug)])),
             );
         }
     }

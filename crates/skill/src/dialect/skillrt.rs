@@ -404,7 +404,7 @@ fn missing_version(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
         .field("version")
         .help("add `version: 0.1.0`");
         if let Some(end) = at.and_then(|at| Some(at + text.get(at..)?.find('\n')? + 1)) {
-            problem = problem.fix(Fix::risky(vec![Edit::insert(end, "version: 0.1.0\n")]));
+            problem = problem.fix(Fix::unsafe_edits(vec![Edit::insert(end, "version: 0.1.0\n")]));
         }
         found.push(problem);
     }
@@ -428,7 +428,7 @@ fn kebab_case(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
         if let Some(slug) = name::slugify(text) {
             problem = problem
                 .help(format!("`{slug}` would be"))
-                .fix(Fix::risky(vec![Edit::replace(node.span, slug)]));
+                .fix(Fix::unsafe_edits(vec![Edit::replace(node.span, slug)]));
         }
         found.push(problem);
     }

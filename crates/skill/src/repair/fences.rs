@@ -115,11 +115,11 @@ fn run_of_entries(text: &str, start: usize) -> Option<usize> {
     let (mut open, mut expects_map) = (0, false);
     for line in split(rest) {
         let content = line.content(rest);
-        if line.blank {
+        if line.is_blank {
             // A blank line may be inside a value; the next lines decide.
             continue;
         }
-        let is_key = line.indent == 0 && !line.is_item(rest) && line.key(rest).is_some();
+        let is_key = line.indent == 0 && !line.is_item(rest) && line.key_value(rest).is_some();
         let is_comment = line.indent == 0 && content.starts_with("# ") && end.is_none();
         let adjacent = end == Some(line.span.start);
         let in_brackets = open > 0 || expects_map && adjacent && content.starts_with(['{', '[']);
@@ -133,7 +133,7 @@ fn run_of_entries(text: &str, start: usize) -> Option<usize> {
         }
         in_entry |= is_key;
         end = Some(line.next);
-        let pair = line.key(rest).filter(|_| is_key && open == 0);
+        let pair = line.key_value(rest).filter(|_| is_key && open == 0);
         expects_map = pair.is_some_and(|pair| pair.value.is_empty());
         let value = match pair {
             Some(pair) if pair.value.slice(rest).starts_with(['{', '[']) => pair.value.slice(rest),
@@ -149,7 +149,7 @@ fn run_of_entries(text: &str, start: usize) -> Option<usize> {
 fn open_brackets(yaml: &str) -> i32 {
     let mut open = 0;
     for line in split(yaml) {
-        let value = match line.key(yaml) {
+        let value = match line.key_value(yaml) {
             Some(pair) if open == 0 => pair.value.slice(yaml),
             _ => line.content(yaml),
         };

@@ -14,12 +14,12 @@ pub(super) struct Line {
     pub(super) next: usize,
     /// Number of leading blanks, tabs included.
     pub(super) indent: usize,
-    pub(super) blank: bool,
+    pub(super) is_blank: bool,
 }
 
-/// A line that begins with `key:`.
+/// The key and the value of a line `key: value`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct KeyLine {
+pub(super) struct KeyValue {
     pub(super) key: Span,
     /// From the first character of the value to the end of the line; empty when nothing follows.
     pub(super) value: Span,
@@ -32,7 +32,7 @@ pub(super) fn split(text: &str) -> Vec<Line> {
         let (span, next) = line_at(text, at);
         let content = span.slice(text);
         let indent = content.len() - content.trim_start_matches([' ', '\t']).len();
-        lines.push(Line { span, next, indent, blank: content.trim().is_empty() });
+        lines.push(Line { span, next, indent, is_blank: content.trim().is_empty() });
         at = next;
     }
     lines
@@ -49,17 +49,17 @@ impl Line {
     }
 
     /// Reads `key: value`, after `- ` too.
-    pub(super) fn key(self, text: &str) -> Option<KeyLine> {
+    pub(super) fn key_value(self, text: &str) -> Option<KeyValue> {
         let mut start = self.span.start + self.indent;
         if self.is_item(text) {
             let after = self.content(text)[1..].trim_start_matches(' ');
             start = self.span.end - after.len();
         }
-        key_at(text, start, self.span.end)
+        key_value_at(text, start, self.span.end)
     }
 }
 
-fn key_at(text: &str, start: usize, end: usize) -> Option<KeyLine> {
+fn key_value_at(text: &str, start: usize, end: usize) -> Option<KeyValue> {
     let content = text.get(start..end)?;
     let length = match content.as_bytes().first()? {
         quote @ (b'"' | b'\'') => 2 + content[1..].find(char::from(*quote))?,
@@ -73,7 +73,7 @@ fn key_at(text: &str, start: usize, end: usize) -> Option<KeyLine> {
     }
     let value = rest.trim_start();
     let value = Span::new(end - value.len(), end - (value.len() - value.trim_end().len()));
-    Some(KeyLine { key: Span::new(start, start + length), value })
+    Some(KeyValue { key: Span::new(start, start + length), value })
 }
 
 /// Words that people use as keys. A sentence is not one.
@@ -82,41 +82,42 @@ pub(super) fn is_key(key: &str) -> bool {
     !key.is_empty() && key.chars().all(word)
 }
 
-/// The keys of all lines that begin a top-level entry.
+/// Returns the keys of all top-level lines.
 pub(super) fn top_level_keys(text: &str) -> Vec<&str> {
     let entries = split(text).into_iter().filter(|line| line.indent == 0 && !line.is_item(text));
     entries
-        .filter_map(|line| Some(line.key(text)?.key.slice(text).trim_matches(['"', '\''])))
+        .filter_map(|line| Some(line.key_value(text)?.key.slice(text).trim_matches(['"', '\''])))
         .collect()
 }
 
 /// Whether a repair lost a key of the broken text.
-pub(super) fn lost_key(original: &str, tree: &Tree) -> bool {
+pub(super) fn has_lost_key(original: &str, tree: &Tree) -> bool {
     let Some(root) = &tree.root else { return true };
     top_level_keys(original).into_iter().any(|key| root.get(key).is_none())
 }
 
-/// The last resort: `name` and `description` from lines that hold them whole. Everything else of a
-/// frontmatter that does not read is left out.
-pub(crate) fn read_single_lines(text: &str) -> Map<String, Value> {
+/// Reads `name` and `description` if each is complete on one line. This is the last resort for a
+/// frontmatter that cannot be parsed or repaired; all other keys are skipped.
+pub(crate) fn read_name_and_description(text: &str) -> Map<String, Value> {
     let mut found = Map::new();
     let lines = split(text);
     for (index, line) in lines.iter().enumerate() {
-        let Some(pair) = line.key(text).filter(|_| line.indent == 0 && !line.is_item(text)) else {
+        let Some(pair) = line.key_value(text).filter(|_| line.indent == 0 && !line.is_item(text))
+        else {
             continue;
         };
         let key = pair.key.slice(text);
-        let continued = lines.get(index + 1).is_some_and(|next| next.indent > 0 && !next.blank);
+        let continued = lines.get(index + 1).is_some_and(|next| next.indent > 0 && !next.is_blank);
         let value = pair.value.slice(text);
         let whole = !value.is_empty() && !continued && !value.starts_with(['|', '>', '[', '{']);
         if matches!(key, "name" | "description") && whole && !found.contains_key(key) {
-            found.insert(key.to_owned(), Value::String(unquoted(value).to_owned()));
+            found.insert(key.to_owned(), Value::String(unquote(value).to_owned()));
         }
     }
     found
 }
 
-fn unquoted(value: &str) -> &str {
+fn unquote(value: &str) -> &str {
     ['"', '\'']
         .iter()
         .find_map(|quote| value.strip_prefix(*quote)?.strip_suffix(*quote))
@@ -128,7 +129,7 @@ mod tests {
     use super::*;
 
     fn key(line: &str) -> Option<(&str, &str)> {
-        let pair = split(line).first()?.key(line)?;
+        let pair = split(line).first()?.key_value(line)?;
         Some((pair.key.slice(line), pair.value.slice(line)))
     }
 
@@ -143,8 +144,8 @@ mod tests {
     }
 
     #[test]
-    fn the_line_reader_takes_only_whole_values() {
-        let read = read_single_lines("name: 'a'\ndescription: >\n  folded\nx: @\n");
+    fn only_complete_values_are_read_from_lines() {
+        let read = read_name_and_description("name: 'a'\ndescription: >\n  folded\nx: @\n");
         assert_eq!(Value::Object(read), serde_json::json!({"name": "a"}));
     }
 }

@@ -31,7 +31,7 @@ pub(super) fn repair_candidates(text: &str, error: &YamlError) -> Vec<Repair> {
 /// Returns the line of an offset; the last line with text if the offset is the end.
 fn line_of(lines: &[Line], at: usize) -> Option<usize> {
     let found = lines.iter().position(|line| at < line.next);
-    found.or_else(|| lines.iter().rposition(|line| !line.blank))
+    found.or_else(|| lines.iter().rposition(|line| !line.is_blank))
 }
 
 struct ErrorContext<'a> {
@@ -63,14 +63,14 @@ impl ErrorContext<'_> {
         let mut limit = usize::MAX;
         for index in (0..=self.index).rev() {
             let line = self.lines[index];
-            if line.blank || line.indent >= limit {
+            if line.is_blank || line.indent >= limit {
                 continue;
             }
             if let Some(owner) = self.owner(index) {
                 owners.push(owner);
                 limit = line.indent;
             }
-            if line.indent == 0 && line.key(self.text).is_some() || owners.len() == 4 {
+            if line.indent == 0 && line.key_value(self.text).is_some() || owners.len() == 4 {
                 break;
             }
         }
@@ -79,7 +79,7 @@ impl ErrorContext<'_> {
 
     fn owner(&self, index: usize) -> Option<OwningValue> {
         let line = self.lines[index];
-        let start = match line.key(self.text) {
+        let start = match line.key_value(self.text) {
             Some(pair) if !pair.value.is_empty() => pair.value.start,
             None if line.is_item(self.text) => {
                 let value = line.content(self.text)[1..].trim_start();
@@ -90,15 +90,19 @@ impl ErrorContext<'_> {
         let after = &self.lines[index + 1..];
         // After `- key:` the other keys of the item are at the column of the first one.
         let column =
-            line.key(self.text).map_or(line.indent, |pair| pair.key.start - line.span.start);
+            line.key_value(self.text).map_or(line.indent, |pair| pair.key.start - line.span.start);
         let continued: Vec<&Line> =
-            after.iter().take_while(|next| next.blank || next.indent > column).collect();
-        let end =
-            continued.iter().rev().find(|next| !next.blank).map_or(line.span, |next| next.span).end;
+            after.iter().take_while(|next| next.is_blank || next.indent > column).collect();
+        let end = continued
+            .iter()
+            .rev()
+            .find(|next| !next.is_blank)
+            .map_or(line.span, |next| next.span)
+            .end;
         let value =
             Span::new(start, start + Span::new(start, end).slice(self.text).trim_end().len());
-        let continued = continued.iter().find(|next| !next.blank).map(|next| next.indent);
-        Some(OwningValue { line, is_key: line.key(self.text).is_some(), value, continued })
+        let continued = continued.iter().find(|next| !next.is_blank).map(|next| next.indent);
+        Some(OwningValue { line, is_key: line.key_value(self.text).is_some(), value, continued })
     }
 
     fn value_repairs(&self, owner: &OwningValue) -> Vec<Repair> {
@@ -156,7 +160,7 @@ impl ErrorContext<'_> {
         let rest = self.lines.iter().skip_while(|line| line.span.start <= owner.line.span.start);
         let inside = rest.take_while(|line| line.span.start < owner.value.end);
         inside
-            .filter_map(|line| line.key(self.text))
+            .filter_map(|line| line.key_value(self.text))
             .any(|pair| word || is_known_field(pair.key.slice(self.text)))
     }
 
@@ -239,7 +243,7 @@ impl ErrorContext<'_> {
     fn quote_opened_above(&self) -> Option<Repair> {
         let above = (0..self.index).rev().find(|index| {
             let line = self.lines[*index];
-            line.key(self.text)
+            line.key_value(self.text)
                 .is_some_and(|pair| pair.value.slice(self.text).starts_with(['"', '\'']))
         })?;
         let owner = self.owner(above)?;
@@ -253,7 +257,7 @@ impl ErrorContext<'_> {
 
     /// Moves the list of `key: - item` to the next lines.
     fn list_on_key_line(&self, owner: &OwningValue) -> Option<Repair> {
-        let pair = owner.line.key(self.text)?;
+        let pair = owner.line.key_value(self.text)?;
         let gap = Span::new(pair.key.end + 1, owner.value.start);
         let indent = owner.continued.unwrap_or(owner.line.indent + 2);
         let edits = vec![Edit::replace(gap, format!("{}{}", self.newline(), " ".repeat(indent)))];
@@ -315,7 +319,7 @@ impl ErrorContext<'_> {
         if !line.is_item(self.text) {
             return None;
         }
-        let before = self.lines[..self.index].iter().rev().find(|line| !line.blank)?;
+        let before = self.lines[..self.index].iter().rev().find(|line| !line.is_blank)?;
         if !before.is_item(self.text) || before.indent == line.indent {
             return None;
         }
@@ -336,8 +340,8 @@ impl ErrorContext<'_> {
         let line =
             candidates.into_iter().flatten().map(|index| self.lines[index]).find(|line| {
                 let content = line.content(self.text);
-                !line.blank
-                    && line.key(self.text).is_none()
+                !line.is_blank
+                    && line.key_value(self.text).is_none()
                     && content.find(':').is_some_and(|colon| {
                         let rest = &content[colon + 1..];
                         is_key(&content[..colon]) && !rest.is_empty() && !rest.starts_with("//")
@@ -355,7 +359,7 @@ impl ErrorContext<'_> {
         let mut edits = Vec::new();
         for line in self.lines {
             let margin = Span::new(line.span.start, line.span.start + line.indent);
-            if !line.blank && margin.slice(self.text).contains('\t') {
+            if !line.is_blank && margin.slice(self.text).contains('\t') {
                 edits.push(Edit::replace(margin, margin.slice(self.text).replace('\t', "  ")));
             }
         }
@@ -401,11 +405,11 @@ impl ErrorContext<'_> {
     /// Lines inside quotes that are not indented more than their key.
     fn quoted_indentation(&self) -> Option<Repair> {
         let start = self.lines[..self.index].iter().rposition(|line| {
-            line.key(self.text)
+            line.key_value(self.text)
                 .is_some_and(|pair| pair.value.slice(self.text).starts_with(['"', '\'']))
         })?;
         let line = self.lines[start];
-        let value = line.key(self.text)?.value;
+        let value = line.key_value(self.text)?.value;
         let rest = &self.text[value.start..];
         let close = value.start + closing_quote(rest, rest.chars().next()?)?;
         // Only a complete value is merely badly indented.
@@ -413,7 +417,7 @@ impl ErrorContext<'_> {
         let swallowed = self.lines[start + 1..].iter().take_while(|next| next.span.start <= close);
         let takes_field = swallowed
             .filter(|next| next.indent <= line.indent)
-            .any(|next| next.key(self.text).is_some());
+            .any(|next| next.key_value(self.text).is_some());
         if !after.trim().is_empty() || takes_field {
             return None;
         }
@@ -421,7 +425,7 @@ impl ErrorContext<'_> {
         let edits: Vec<Edit> = self.lines[start + 1..]
             .iter()
             .take_while(|next| next.span.start <= close)
-            .filter(|next| !next.blank && next.indent <= line.indent)
+            .filter(|next| !next.is_blank && next.indent <= line.indent)
             .map(|next| Edit::insert(next.span.start, blanks.clone()))
             .collect();
         let span = Span::at(edits.first()?.span.start);

@@ -1,20 +1,20 @@
 //! The actor of a change and the scopes of its token.
 //!
-//! A token's list of scopes has those of the registry among others: `registry:publish` is for
-//! everything that its person may publish, `registry:publish:acme` only for what lies there.
+//! Registry scopes in a token's list: `registry:publish` allows everything that its user may
+//! publish, `registry:publish:acme` only the namespace `acme`.
 
 use std::{fmt, str::FromStr};
 
 use super::{OwnerScope, RegistryError};
 use crate::{ApiToken, User};
 
-/// The scope of those who may do everything.
+/// The scope of administrators.
 const ADMIN_SCOPE: &str = "admin";
 
-/// What a token can let a program do in the registry.
+/// A right that a token can grant in the registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Right {
-    /// Read what a private registry has.
+    /// Read from a private registry.
     Read,
     /// Publish versions and add signatures.
     Publish,
@@ -28,7 +28,7 @@ impl Right {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Read, Self::Publish, Self::Yank, Self::Own];
 
-    /// The scope that gives it everywhere.
+    /// Returns the scope that grants the right everywhere.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Read => "registry:read",
@@ -48,9 +48,9 @@ impl fmt::Display for Right {
 /// One scope of a token that concerns the registry: `registry:publish` or `registry:publish:acme`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Grant {
-    /// What may be done.
+    /// The right that it grants.
     pub right: Right,
-    /// Where; everywhere if nothing is said.
+    /// The namespace or package; `None` for everywhere.
     pub place: Option<OwnerScope>,
 }
 
@@ -101,30 +101,29 @@ impl ApiToken {
     }
 }
 
-/// Who does something. What they may do is decided again by every function that changes something.
+/// The account and token that make a change. Every function that changes data checks their rights.
 #[derive(Clone, Debug)]
 pub struct Actor {
     pub(super) account: Option<i64>,
     pub(super) token: Option<String>,
     admin: bool,
-    /// None for a person, whom nothing limits but who they are.
+    /// The scopes of the token; `None` for a logged-in user, whom no scopes limit.
     grants: Option<Vec<Grant>>,
 }
 
 impl Actor {
-    /// Who runs the program on the machine of the registry. They own nothing, and may do
-    /// everything.
+    /// The operator on the machine of the registry, who owns nothing and has all rights.
     pub fn operator() -> Self {
         Self { account: None, token: None, admin: true, grants: None }
     }
 
-    /// A person who logged in.
+    /// A logged-in user.
     pub fn person(user: &User) -> Self {
         Self { account: Some(user.id), token: None, admin: user.is_admin(), grants: None }
     }
 
-    /// A program with the token of a person. Scopes that are none of the registry's do not count,
-    /// but for `admin`: without it, the token of an administrator is that of anybody.
+    /// A program with a user's token. Only registry scopes and `admin` count: without `admin`, the
+    /// token of an administrator has no more rights than any other.
     pub fn program(user: &User, token: &ApiToken) -> Self {
         let grants = token.scopes.iter().filter_map(|scope| scope.parse().ok()).collect();
         Self {
@@ -135,7 +134,7 @@ impl Actor {
         }
     }
 
-    /// Whether they may do everything.
+    /// Whether the actor is an administrator.
     pub fn is_admin(&self) -> bool {
         self.admin
     }
@@ -144,7 +143,8 @@ impl Actor {
         if self.admin { Ok(()) } else { Err(RegistryError::NotAdmin) }
     }
 
-    /// Whether a token has a right at a place, or everywhere. A person has all.
+    /// Checks that the token has a right for a scope, or everywhere. Logged-in users have all
+    /// rights.
     pub fn check_right(
         &self,
         right: Right,

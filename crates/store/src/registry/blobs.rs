@@ -1,8 +1,7 @@
-//! The bytes of artefacts, stored by digest.
+//! Stores the bytes of artefacts by digest.
 //!
-//! They are written before the rows that refer to them, so that no row ever refers to nothing. What
-//! no row refers to is swept away later, unless a publish claims it that may be about to refer to
-//! it.
+//! Blobs are written before the rows that refer to them, so that every reference is valid. Blobs
+//! without a reference are garbage-collected later, unless a running publish claims them.
 
 use std::time::Duration;
 
@@ -16,14 +15,14 @@ use crate::{
     sql::{Value, insert_rows, new_id, sql},
 };
 
-/// How long a publish may take from its first byte to its last row.
+/// How long a claim is valid: the maximum time of a publish.
 const CLAIM_DURATION: Duration = Duration::from_hours(1);
-/// The lock under which blobs are swept, or imported without claims.
+/// The lock for sweeping blobs, and for importing them without claims.
 pub(super) const BLOBS_LEASE: &str = "registry blobs";
-/// How long that lock holds without being renewed.
+/// How long that lock is valid without being renewed.
 pub(super) const BLOBS_LEASE_DURATION: Duration = Duration::from_mins(10);
 
-/// Blobs that are looked at before the lock is renewed.
+/// Number of blobs that are checked before the lock is renewed.
 const SWEEP_BATCH: usize = 500;
 
 /// Below this there are folders of the first two digits, so that none is too large to be listed.
@@ -38,7 +37,7 @@ pub(super) fn is_digest(text: &str) -> bool {
 }
 
 impl Registry<'_> {
-    /// Writes blobs that are about to be referred to, and claims them. Returns their digests.
+    /// Claims and writes blobs before rows refer to them. Returns their digests.
     pub(super) async fn write_blobs(
         &self,
         [one, two]: [Bytes; 2],
@@ -53,11 +52,11 @@ impl Registry<'_> {
         Ok(digests)
     }
 
-    /// Says that blobs are about to be referred to. Waits for a sweep that is removing one of them.
+    /// Protects blobs from being swept. Waits for a sweep that is removing one of them.
     async fn claim(&self, digests: &[String; 2]) -> Result<(), StoreError> {
         let end = Timestamp::now().plus(CLAIM_DURATION).micros();
         let row = |digest: String| vec![Value::Text(digest), Value::Number(end)];
-        let rows: Vec<_> = sorted(digests).into_iter().map(row).collect();
+        let rows: Vec<_> = sort_and_dedup(digests).into_iter().map(row).collect();
         let mut connection = self.database.writer().acquire().await?;
         let tail = "ON CONFLICT (digest) DO UPDATE SET ends_at = excluded.ends_at
             WHERE blob_claims.ends_at < excluded.ends_at";
@@ -66,15 +65,15 @@ impl Registry<'_> {
             .map(drop)
     }
 
-    /// Keeps bytes for a version that is imported later, and tells their address. An import must be
-    /// under way, which keeps them from being swept.
+    /// Stores bytes for a version that is imported later, and returns their digest. An import must
+    /// be running, because its lock protects them from being swept.
     pub async fn put_blob(&self, bytes: Bytes) -> Result<String, StoreError> {
         let digest = sha256_hex(&bytes);
         self.storage.put_if_absent(&key(&digest), bytes).await?;
         Ok(digest)
     }
 
-    /// The bytes at an address: an artefact, or a SKILL.md. They are what they were, or an error.
+    /// Returns an artefact or a SKILL.md by its digest. Fails if the bytes do not match the digest.
     pub async fn blob(&self, digest: &str) -> Result<Option<Bytes>, StoreError> {
         if !is_digest(digest) {
             return Ok(None);
@@ -89,7 +88,7 @@ impl Registry<'_> {
         Ok(Some(bytes))
     }
 
-    /// How many bytes an address has.
+    /// Returns the size of a blob in bytes.
     pub async fn blob_size(&self, digest: &str) -> Result<Option<u64>, StoreError> {
         if !is_digest(digest) {
             return Ok(None);
@@ -97,8 +96,8 @@ impl Registry<'_> {
         self.storage.size(&key(digest)).await
     }
 
-    /// A part of the bytes at an address, which is not held against its digest: whoever reads all
-    /// parts does that.
+    /// Returns a part of a blob without checking the digest: the client checks it when it has all
+    /// parts.
     pub async fn blob_part(
         &self,
         digest: &str,
@@ -110,8 +109,8 @@ impl Registry<'_> {
         self.storage.get_range(&key(digest), range).await
     }
 
-    /// An address at which everybody gets the bytes from the storage itself for some time; none if
-    /// it has no such addresses.
+    /// Returns a temporary public URL of a blob in the storage itself; `None` if the storage does
+    /// not support such URLs.
     pub async fn blob_link(
         &self,
         digest: &str,
@@ -123,14 +122,14 @@ impl Registry<'_> {
         self.storage.link(&key(digest), lasts).await
     }
 
-    /// Removes blobs that nothing refers to and nobody claims, if they were written long enough
-    /// ago. Returns how many. It is refused while another process sweeps or imports, and where
-    /// another database keeps its blobs in the same storage, whose rows nobody sees here.
+    /// Removes blobs without reference and claim that are older than a duration. Returns how many.
+    /// Fails while another process sweeps or imports, and if another database uses the same
+    /// storage, because its references are not visible here.
     pub async fn sweep(&self, older_than: Duration) -> Result<u64, RegistryError> {
         self.check_only_database().await?;
         let (leases, holder) = (self.database.leases(), new_id());
         let removed = self.sweep_as(&holder, Timestamp::now().minus(older_than)).await;
-        // Whoever comes next need not wait, also after a failure.
+        // Release the lock also after a failure, so that the next sweep need not wait.
         if let Some(lease) = leases.acquire(BLOBS_LEASE, &holder, BLOBS_LEASE_DURATION).await? {
             leases.release(&lease).await?;
         }
@@ -144,7 +143,7 @@ impl Registry<'_> {
             let old = found.into_iter().filter(|(_, written_at)| *written_at <= before);
             let keys: Vec<String> = old.map(|(key, _)| key).collect();
             for some in keys.chunks(SWEEP_BATCH) {
-                self.take_turn(holder).await?;
+                self.renew_sweep_lock(holder).await?;
                 for key in some {
                     let digest = key.rsplit('/').next().unwrap_or_default();
                     if is_digest(digest) {
@@ -160,16 +159,16 @@ impl Registry<'_> {
         Ok(removed)
     }
 
-    /// Holds the lock for another while.
-    async fn take_turn(&self, holder: &str) -> Result<(), RegistryError> {
+    /// Renews the lock.
+    async fn renew_sweep_lock(&self, holder: &str) -> Result<(), RegistryError> {
         let leases = self.database.leases();
         let lease = leases.acquire(BLOBS_LEASE, holder, BLOBS_LEASE_DURATION).await?;
         lease.map(drop).ok_or(RegistryError::Busy)
     }
 
-    /// Removes one, while nobody else can claim it.
+    /// Removes a blob unless it is used. It cannot be claimed meanwhile.
     async fn sweep_one(&self, digest: &str) -> Result<bool, StoreError> {
-        // Most are in use: this is found out without a lock.
+        // Most blobs are in use, which can be checked without a lock.
         if is_used(&mut *self.reader().acquire().await?, digest).await? {
             return Ok(false);
         }
@@ -194,8 +193,8 @@ impl Registry<'_> {
     }
 }
 
-/// Each once, in the order in which everybody locks them.
-fn sorted(digests: &[String; 2]) -> Vec<String> {
+/// Returns the distinct digests in the order in which all processes lock them.
+fn sort_and_dedup(digests: &[String; 2]) -> Vec<String> {
     let mut digests = digests.to_vec();
     digests.sort_unstable();
     digests.dedup();
@@ -211,13 +210,12 @@ async fn is_used(connection: &mut AnyConnection, digest: &str) -> Result<bool, S
     Ok(row.is_some())
 }
 
-/// Makes sure that claims hold until the transaction is over. Whoever was asleep for longer than a
-/// claim lasts must begin again.
-pub(super) async fn hold_claims(
+/// Ensures that claims are valid until the transaction ends. Fails if a claim has expired.
+pub(super) async fn check_claims(
     connection: &mut AnyConnection,
     digests: &[String; 2],
 ) -> Result<(), RegistryError> {
-    for digest in sorted(digests) {
+    for digest in sort_and_dedup(digests) {
         let held =
             sql("UPDATE blob_claims SET ends_at = ends_at WHERE digest = $1 AND ends_at > $2")
                 .text(&digest)

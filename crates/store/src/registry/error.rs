@@ -6,31 +6,31 @@ use thiserror::Error;
 use super::{OwnerScope, PackageName, Right};
 use crate::StoreError;
 
-/// Why the registry refuses.
+/// Why the registry rejects a request.
 #[derive(Debug, Error)]
 pub enum RegistryError {
-    /// A name that cannot be used.
+    /// A name is invalid.
     #[error("`{}` cannot be used: {message}", name.escape_debug())]
     Name { name: String, message: String },
-    /// Something else that cannot be used.
+    /// Another value is invalid.
     #[error("{what} cannot be used: {message}")]
     Invalid { what: &'static str, message: String },
-    /// Nobody acts who has an account.
+    /// The request is not authenticated.
     #[error("this needs an account; log in, or use a token")]
     NobodyActs,
-    /// The token may not do this, or not there.
+    /// The token lacks the scope.
     #[error("this token lacks the scope {}", wanted(*right, place.as_ref()))]
     MissingScope { right: Right, place: Option<OwnerScope> },
-    /// It belongs to others.
+    /// The namespace or package belongs to another owner.
     #[error("`{owner_scope}` belongs to others; ask one of its owners to add you")]
     NotMember { owner_scope: OwnerScope },
-    /// One who publishes there wants to do what owners do.
+    /// A publisher tries to do what only owners may do.
     #[error("only an owner of `{owner_scope}` may do this")]
     NotOwner { owner_scope: OwnerScope },
     /// Only an administrator of the registry may do this.
     #[error("only an administrator of the registry may do this")]
     NotAdmin,
-    /// Names that begin so are not for everybody.
+    /// The prefix of the name is reserved.
     #[error("names that begin with `{prefix}` are reserved; ask an administrator of the registry")]
     Reserved { prefix: &'static str },
     /// The version was published before; its bytes never change.
@@ -40,69 +40,69 @@ pub enum RegistryError {
     VersionExists {
         package: PackageName,
         version: Version,
-        /// The SHA-256 of its artefact: whoever tries again learns that the first try did it.
+        /// The SHA-256 of its artefact, so that a client that retries sees that it had succeeded.
         sha256: String,
     },
-    /// There is no such thing.
+    /// It does not exist.
     #[error("there is no {what}")]
     NotFound { what: String },
-    /// The version was there, and was taken away.
+    /// The version was withdrawn.
     #[error("{package} {version} was withdrawn: {why}")]
     Withdrawn { package: PackageName, version: Version, why: String },
-    /// An administrator took the same bytes down.
+    /// An administrator took down the same content.
     #[error(
         "this is what {package} {version} was, which an administrator took down{}; publish something \
          else, or appeal with the digest of the archive",
         because(why)
     )]
     TakenDown { package: PackageName, version: Version, why: String },
-    /// A key that others have registered.
+    /// The key is registered by another owner.
     #[error(
         "the key {key_id} is registered for {}, and what it signs counts there; register a key of \
          your own, or ask an administrator of the registry",
         place(owner_scope)
     )]
     KeyTaken { owner_scope: OwnerScope, key_id: String },
-    /// There is such a thing already.
+    /// It already exists.
     #[error("there is {what} already")]
     Exists { what: String },
-    /// The key was revoked, for good.
+    /// The key was revoked permanently.
     #[error("the key {key_id} of `{owner_scope}` was revoked; use another one")]
     KeyRevoked { owner_scope: OwnerScope, key_id: String },
-    /// Nobody would be left who may change it.
+    /// The change would remove the last owner.
     #[error("`{owner_scope}` would have no owner; make somebody else one first")]
     LastOwner {
-        /// What would have none.
+        /// The namespace or package.
         owner_scope: OwnerScope,
     },
-    /// Publishing took so long that its files may be gone again.
+    /// Publishing took so long that its files may have been removed.
     #[error("publishing took too long; try again")]
     TooSlow,
-    /// Somebody did it too often.
+    /// A rate limit was exceeded.
     #[error("{most} {what} in a day are enough; try again tomorrow")]
     TooOften { what: &'static str, most: u64 },
-    /// Somebody takes too many names.
+    /// The account has created too many names.
     #[error(
         "{most} namespaces for one account are enough, since each keeps the names that begin with it \
          from everybody else; publish into one of yours, or ask an administrator of the registry"
     )]
     TooManyNames { most: u64 },
-    /// A new namespace looks like another one.
+    /// A new namespace looks like an existing one.
     #[error(
         "`{name}` looks like the namespace `{other}`, which is not yours; choose another name, or ask an \
          administrator of the registry, who can create it and hand it over to you"
     )]
     LooksAlike { name: String, other: String },
-    /// Somebody else sweeps or imports.
+    /// Another process sweeps or imports.
     #[error("another process sweeps or imports now; try again when it is done")]
     Busy,
-    /// A restore would give something to accounts that anybody may have made.
+    /// A restore would grant rights to accounts that anyone may have created.
     #[error(
         "there are accounts here already of addresses that own something in the backup: {}",
         emails.join(", ")
     )]
     AccountsExist { emails: Vec<String> },
-    /// Others keep their blobs in the same storage.
+    /// Another database stores its blobs in the same storage.
     #[error("other databases keep their blobs in this storage, too: {}", others.join(", "))]
     SharedStorage { others: Vec<String> },
     /// The database or the storage failed. Nothing was done.
@@ -111,7 +111,7 @@ pub enum RegistryError {
 }
 
 impl RegistryError {
-    /// A stable word for programs.
+    /// Returns the stable error code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Name { .. } => "invalid_name",

@@ -194,7 +194,7 @@ impl Export {
         if let Some(last) = rows.last() {
             self.text = last.text(0)?;
         }
-        rows.iter().map(|row| key(row).map(Record::Key)).collect()
+        rows.iter().map(|row| read_key(row).map(Record::Key)).collect()
     }
 
     async fn clearances(&mut self) -> Result<Vec<Record>, StoreError> {
@@ -225,7 +225,7 @@ impl Export {
         .await?;
         let Some(last) = rows.last() else { return Ok(Vec::new()) };
         let range = (std::mem::replace(&mut self.text, last.text(0)?), last.text(0)?);
-        let mut versions = versions(&mut self.transaction, &range).await?;
+        let mut versions = read_versions(&mut self.transaction, &range).await?;
         let mut records = Vec::with_capacity(rows.len());
         for row in &rows {
             let id = row.text(0)?;
@@ -252,11 +252,11 @@ impl Export {
         if let Some(last) = rows.last() {
             self.number = last.number(0)?;
         }
-        rows.iter().map(|row| entry(row).map(Record::Log)).collect()
+        rows.iter().map(|row| read_log_entry(row).map(Record::Log)).collect()
     }
 }
 
-fn key(row: &Row) -> Result<KeyRecord, StoreError> {
+fn read_key(row: &Row) -> Result<KeyRecord, StoreError> {
     Ok(KeyRecord {
         owner_scope: row.text(0)?,
         key_id: row.text(1)?,
@@ -272,7 +272,7 @@ fn key(row: &Row) -> Result<KeyRecord, StoreError> {
     })
 }
 
-fn entry(row: &Row) -> Result<LogRecord, StoreError> {
+fn read_log_entry(row: &Row) -> Result<LogRecord, StoreError> {
     Ok(LogRecord {
         seq: row.number(0)?,
         done_at: row.number(1)?,
@@ -286,13 +286,14 @@ fn entry(row: &Row) -> Result<LogRecord, StoreError> {
     })
 }
 
-/// The versions of the packages after the first name and up to the second, with all that is theirs.
-async fn versions(
+/// Reads the versions of the packages after the first name and up to the second, with signatures
+/// and downloads.
+async fn read_versions(
     connection: &mut AnyConnection,
     range: &(String, String),
 ) -> Result<HashMap<String, Vec<VersionRecord>>, StoreError> {
-    let mut signatures = signatures(&mut *connection, range).await?;
-    let downloads = downloads(&mut *connection, range).await?;
+    let mut signatures = read_signatures(&mut *connection, range).await?;
+    let downloads = read_downloads(&mut *connection, range).await?;
     let rows = sql("SELECT package, sort_key, version, claimed, integrity, sha256, size, skill_md,
             facts, verdict, scan, scanned_at, yanked_at, yanked_why, deprecated, withdrawn_at,
             withdrawn_why, published_by, published_at, taken_at, taken_sha256, taken_integrity
@@ -303,7 +304,7 @@ async fn versions(
     .await?;
     let mut versions: HashMap<String, Vec<VersionRecord>> = HashMap::new();
     for row in &rows {
-        let mut version = version(row)?;
+        let mut version = read_version_record(row)?;
         let key = (row.text(0)?, row.bytes(1)?);
         version.signatures = signatures.remove(&key).unwrap_or_default();
         let key = (key.0, version.version.clone());
@@ -313,7 +314,7 @@ async fn versions(
     Ok(versions)
 }
 
-async fn signatures(
+async fn read_signatures(
     connection: &mut AnyConnection,
     (after, last): &(String, String),
 ) -> Result<HashMap<(String, Vec<u8>), Vec<SignatureRecord>>, StoreError> {
@@ -326,12 +327,12 @@ async fn signatures(
     .await?;
     let mut found: HashMap<_, Vec<_>> = HashMap::new();
     for row in &rows {
-        found.entry((row.text(0)?, row.bytes(1)?)).or_default().push(signature(row)?);
+        found.entry((row.text(0)?, row.bytes(1)?)).or_default().push(read_signature(row)?);
     }
     Ok(found)
 }
 
-async fn downloads(
+async fn read_downloads(
     connection: &mut AnyConnection,
     (after, last): &(String, String),
 ) -> Result<HashMap<(String, String), u64>, StoreError> {
@@ -344,7 +345,7 @@ async fn downloads(
     rows.iter().map(|row| Ok(((row.text(0)?, row.text(1)?), row.count(2)?))).collect()
 }
 
-fn signature(row: &Row) -> Result<SignatureRecord, StoreError> {
+fn read_signature(row: &Row) -> Result<SignatureRecord, StoreError> {
     Ok(SignatureRecord {
         owner_scope: row.text(2)?,
         key_id: row.text(3)?,
@@ -355,7 +356,7 @@ fn signature(row: &Row) -> Result<SignatureRecord, StoreError> {
     })
 }
 
-fn version(row: &Row) -> Result<VersionRecord, StoreError> {
+fn read_version_record(row: &Row) -> Result<VersionRecord, StoreError> {
     let claimed = row.maybe_number(3)?.map(read_tier).transpose()?;
     let scan = match (row.maybe_text(9)?, row.maybe_text(10)?) {
         (Some(verdict), report) => Some(ScanResult {

@@ -12,54 +12,54 @@ use crate::{StoreError, Timestamp, sql::damaged};
 const MAX_TAGS: usize = 50;
 const MAX_TAG_LENGTH: usize = 64;
 const MAX_AUTHOR_LENGTH: usize = 256;
-/// In bytes, as JSON.
+/// Maximum size of the facts as JSON, in bytes.
 const MAX_FACTS_BYTES: usize = 1 << 20;
 
-/// What the files of a version say, which never changes. Whoever publishes has read them.
+/// Metadata from the files of a version. It never changes; the publish route extracts it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct VersionFacts {
-    /// What it does.
+    /// The description.
     pub description: String,
-    /// What it is found by.
+    /// Tags for the search.
     pub tags: Vec<String>,
-    /// Who wrote it, as the file says.
+    /// The author as SKILL.md names them.
     pub author: Option<String>,
-    /// Its licence, as an SPDX expression.
+    /// The license as an SPDX expression.
     pub license: Option<String>,
-    /// Where it is described.
+    /// The URL of the homepage.
     pub homepage: Option<String>,
-    /// Where its source is.
+    /// The URL of the source repository.
     pub repository: Option<String>,
-    /// How it is written.
+    /// The dialect of SKILL.md.
     pub dialect: String,
     /// The skills that it needs, as `name@range`.
     pub needs: Vec<String>,
-    /// What it asks for.
+    /// The permissions that it requests.
     pub permissions: Vec<String>,
-    /// The tools that it brings.
+    /// The tools that it provides.
     pub tools: Vec<String>,
     /// Its files.
     pub files: Vec<FileFact>,
     /// Its frontmatter.
     pub manifest: serde_json::Value,
-    /// What has no place above.
+    /// Further metadata.
     pub more: serde_json::Map<String, serde_json::Value>,
 }
 
 /// One file of a version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileFact {
-    /// Where it lies in the package.
+    /// The path in the package.
     pub path: String,
     /// SHA-256 in hexadecimal digits.
     pub sha256: String,
-    /// In bytes.
+    /// The size in bytes.
     pub size: u64,
 }
 
 impl VersionFacts {
-    /// The facts as they are kept, if an index can hold them.
+    /// Returns the facts as stored JSON; fails if they are too large for an index.
     pub(super) fn to_text(&self) -> Result<String, RegistryError> {
         let invalid = |what, message: String| Err(RegistryError::Invalid { what, message });
         if self.tags.len() > MAX_TAGS {
@@ -93,20 +93,20 @@ impl VersionFacts {
     }
 }
 
-/// What a scan says should become of a version.
+/// The verdict of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ScanVerdict {
-    /// Nothing speaks against it.
+    /// It may be installed.
     Allow,
-    /// A person should look at it first.
+    /// A person should review it first.
     Review,
     /// It should not be installed.
     Block,
 }
 
 impl ScanVerdict {
-    /// The word that programs read.
+    /// Returns the name that is stored and sent.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Allow => "allow",
@@ -128,27 +128,27 @@ impl fmt::Display for ScanVerdict {
     }
 }
 
-/// What a scan found.
+/// The result of a scan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScanResult {
-    /// What it comes to.
+    /// The verdict.
     pub verdict: ScanVerdict,
     /// The scanner's own report.
     pub report: serde_json::Value,
 }
 
-/// A signature of a version, which whoever hands it over has checked.
+/// A new signature of a version. The caller has verified it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewSignature {
-    /// Whose key made it.
+    /// Whether a publisher or an auditor signed.
     pub signer: Signer,
-    /// Identifies the key.
+    /// The id of the key.
     pub key_id: String,
-    /// The signature itself, as it is given to those who check it.
+    /// The signature itself, as clients verify it.
     pub record: String,
 }
 
-/// For whom a key signs.
+/// On whose behalf a key signs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Signer {
     /// The owners of the package.
@@ -166,7 +166,7 @@ impl Signer {
         }
     }
 
-    /// For what their keys are registered.
+    /// Returns the scope for which their keys are registered.
     pub(super) fn owner_scope(self, package: &PackageName) -> OwnerScope {
         match self {
             Self::Publisher => package.owner_scope(),
@@ -175,14 +175,14 @@ impl Signer {
     }
 }
 
-/// What a signature is worth now.
+/// Whether a signature counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SignatureState {
-    /// Its key was registered when it came, and still is.
+    /// Its key was registered when the signature was added, and still is.
     Active,
-    /// Its key was not registered when it came. It vouches for nothing.
+    /// Its key was not registered when the signature was added. It does not count.
     Unknown,
-    /// Its key was revoked. It vouches for nothing.
+    /// Its key was revoked. It does not count.
     Revoked,
 }
 
@@ -203,33 +203,33 @@ impl SignatureState {
     }
 }
 
-/// A signature that is kept.
+/// A stored signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature {
-    /// Whose key made it.
+    /// Whether a publisher or an auditor signed.
     pub signer: Signer,
-    /// Identifies the key.
+    /// The id of the key.
     pub key_id: String,
-    /// What it is worth now.
+    /// Whether it counts.
     pub state: SignatureState,
     /// The signature itself.
     pub record: String,
-    /// When it came.
+    /// When it was added.
     pub added_at: Timestamp,
 }
 
 /// One version of a package.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PackageVersion {
-    /// Of which package.
+    /// The package.
     pub package: PackageName,
-    /// Its version.
+    /// The version.
     pub version: Version,
     /// The tier that it claims.
     pub claimed: Option<Tier>,
-    /// The tier that its scan and its signatures earned it.
+    /// The tier that its scan and its signatures attest.
     pub attested: Tier,
-    /// What a lock holds it to.
+    /// The digest of its content that lockfiles pin.
     pub integrity: String,
     /// SHA-256 of its artefact, in hexadecimal digits: the address of the bytes.
     pub sha256: String,
@@ -237,46 +237,46 @@ pub struct PackageVersion {
     pub size: u64,
     /// SHA-256 of its SKILL.md, in hexadecimal digits: the address of the text.
     pub skill_md: String,
-    /// What its files say.
+    /// Metadata from its files.
     pub facts: VersionFacts,
-    /// What the last scan found, and when; none before the first.
+    /// The result and time of the last scan; `None` before the first.
     pub scan: Option<(ScanResult, Timestamp)>,
-    /// When it was yanked, and why.
+    /// When and why it was yanked.
     pub yanked: Option<(Timestamp, Option<String>)>,
-    /// What its users should know.
+    /// The deprecation message, if it is deprecated.
     pub deprecated: Option<String>,
-    /// Whose account published it.
+    /// The id of the account that published it.
     pub published_by: Option<i64>,
-    /// When.
+    /// When it was published.
     pub published_at: Timestamp,
 }
 
-/// What is told of a version that is blocked without a word.
+/// The message for a version that was blocked without a reason.
 const SCAN_BLOCKS_MESSAGE: &str = "a scan blocks it";
 
-/// Why a version is blocked, by the text of its report.
+/// Returns why a version is blocked, from its scan report.
 pub(super) fn blocked_by(report: &str) -> String {
     let report = serde_json::from_str(report).ok();
     report.as_ref().and_then(why_blocked).unwrap_or_else(|| SCAN_BLOCKS_MESSAGE.to_owned())
 }
 
 impl PackageVersion {
-    /// Why nobody is given it anew, if an administrator or a scan blocks it.
+    /// Returns why it cannot be installed, if an administrator or a scan blocks it.
     pub fn why_blocked(&self) -> Option<String> {
         let (scan, _) = self.scan.as_ref()?;
         let blocked = scan.verdict == ScanVerdict::Block;
         blocked.then(|| why_blocked(&scan.report).unwrap_or_else(|| SCAN_BLOCKS_MESSAGE.to_owned()))
     }
 
-    /// How far it is trusted: never more than it claims, if it claims anything, and never more than
-    /// is attested.
+    /// Returns the effective tier: the lower one of the attested and the claimed tier, if it claims
+    /// one.
     pub fn tier(&self) -> Tier {
         self.claimed.map_or(self.attested, |claimed| effective(claimed, self.attested))
     }
 }
 
-/// What a scan and signatures earn a version. Both a publisher and an auditor must stand for what
-/// is verified; the auditor is the person whom a scan that is in doubt asks for.
+/// Computes the attested tier from a scan and signatures. `verified` needs the signatures of a
+/// publisher and an auditor; the auditor's also replaces the review that a scan asks for.
 pub(super) fn attested(verdict: Option<ScanVerdict>, publisher: bool, auditor: bool) -> Tier {
     match (verdict, publisher, auditor) {
         (Some(ScanVerdict::Allow | ScanVerdict::Review), true, true) => Tier::Verified,
@@ -298,12 +298,12 @@ pub(super) fn read_tier(number: i64) -> Result<Tier, StoreError> {
     found.ok_or_else(|| damaged("the tier of a version", &number.to_string()))
 }
 
-/// A version that was checked when it was published.
+/// Reads a stored version.
 pub(super) fn read_version(text: &str) -> Result<Version, StoreError> {
     text.parse().map_err(|_| damaged("a version", text))
 }
 
-/// A name that was checked when it was published.
+/// Reads a stored package name.
 pub(super) fn read_name(id: &str) -> Result<PackageName, StoreError> {
     id.parse().map_err(|_| damaged("the name of a package", id))
 }

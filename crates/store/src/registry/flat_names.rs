@@ -1,8 +1,8 @@
 //! Flat names of packages, for tools without namespaces.
 //!
-//! `acme/racer` is `acme-racer` there, and so would `acme-racer` be, or `racer` of somebody else's
-//! `acme`. Whoever is first has it: nobody publishes under a name by which another package is
-//! known.
+//! The flat name of `acme/racer` is `acme-racer`, which could also be the name of a package without
+//! namespace. The first package keeps the flat name: a package whose flat name is taken is
+//! rejected.
 
 use semver::Version;
 
@@ -13,30 +13,30 @@ use super::{
 use crate::{DatabaseKind, sql};
 
 impl PackageName {
-    /// Its name with its namespace before it and no slash.
+    /// Returns the flat name: namespace and name, joined by a hyphen.
     pub fn short(&self) -> String {
         self.to_string().replace('/', "-")
     }
 
-    /// What the other packages would be kept under that have the same short name.
+    /// Returns the ids of other packages that would have the same short name.
     fn other_ids_with_short_name(&self) -> Vec<String> {
         ids_with_short_name(&self.short()).into_iter().filter(|id| *id != self.id()).collect()
     }
 
-    /// The namespaces that could have a package of the same short name.
+    /// Returns the namespaces that could have a package of the same short name.
     fn prefix_namespaces(&self) -> Vec<String> {
         prefix_namespaces(&self.short())
     }
 }
 
-/// What stands before each hyphen of a name.
+/// Returns the part before each hyphen of a name.
 fn prefix_namespaces(short: &str) -> Vec<String> {
     short.match_indices('-').map(|(at, _)| short[..at].to_owned()).collect()
 }
 
 impl Registry<'_> {
-    /// The package that is known by a short name, and the version of it that is meant when none is
-    /// named. Where an import brought several, that of a namespace has it.
+    /// Returns the package with a short name, and its default version. If an import created
+    /// several, the one in a namespace is returned.
     pub async fn by_short_name(
         &self,
         short: &str,
@@ -52,7 +52,7 @@ impl Registry<'_> {
     }
 }
 
-/// What all packages would be kept under that have a short name.
+/// Returns the ids of all packages that would have a short name.
 fn ids_with_short_name(short: &str) -> Vec<String> {
     let split = |at: usize| format!("{}/{}", &short[..at], &short[at + 1..]);
     let alone = Namespace::default_namespace();
@@ -62,8 +62,8 @@ fn ids_with_short_name(short: &str) -> Vec<String> {
 }
 
 impl RegistryTransaction {
-    /// Refuses a new package if another one is known by its short name, or was, or if the namespace
-    /// of others would have such names.
+    /// Rejects a new package if another package has or had its short name, or if the short name
+    /// could belong to a namespace of another owner.
     pub(super) async fn check_short_name_is_free(
         &mut self,
         actor: &Actor,
@@ -80,7 +80,7 @@ impl RegistryTransaction {
         .await
     }
 
-    /// Refuses a new namespace whose skills would have the names of another one's.
+    /// Rejects a new namespace whose skills could have the short names of another namespace.
     pub(super) async fn check_namespace_prefixes(
         &mut self,
         actor: &Actor,
@@ -90,7 +90,7 @@ impl RegistryTransaction {
         self.check_prefix_not_owned_by_others(actor, name, name, prefix_namespaces(name)).await
     }
 
-    /// Refuses a package that had its name before if another one is known by its short name now.
+    /// Rejects the restoration of a package if another package has its short name now.
     pub(super) async fn check_restored_short_name(
         &mut self,
         package: &PackageName,
@@ -111,7 +111,7 @@ impl RegistryTransaction {
             return Ok(());
         }
         if self.kind == DatabaseKind::Postgres {
-            // Of two who come at once, the second sees the first.
+            // Of two concurrent requests, the second sees the first.
             sql::sql("SELECT 1 FROM pg_advisory_xact_lock(hashtext($1))")
                 .text(&format!("registry {short}"))
                 .run(self.connection())

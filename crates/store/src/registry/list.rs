@@ -140,13 +140,13 @@ impl FromStr for Cursor {
         let time = time.map(|time| time.parse().map(Timestamp::from_micros)).transpose();
         match (time, package.parse()) {
             (Ok(time), Ok(package)) => Ok(Self { time, package }),
-            _ => Err(no_cursor()),
+            _ => Err(invalid_cursor()),
         }
     }
 }
 
-fn no_cursor() -> RegistryError {
-    let message = "it is not one that the last page gave; begin again without it".to_owned();
+fn invalid_cursor() -> RegistryError {
+    let message = "it is not a cursor of the previous page; start again without it".to_owned();
     RegistryError::Invalid { what: "the cursor", message }
 }
 
@@ -220,7 +220,7 @@ fn query(
             query.push(&format!(" AND ({time}, {id}) {sign} ({last}, {package})"));
         }
         (_, None) => {}
-        (_, Some(_)) => return Err(no_cursor()),
+        (_, Some(_)) => return Err(invalid_cursor()),
     }
     let columns = match order {
         Order::Name => id.to_owned(),

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{
     Actor, NewSignature, PackageName, Registry, RegistryError, RegistryTransaction, Right, RowLock,
     ScanResult, Signer, TeamRole, VersionFacts,
-    blobs::hold_claims,
+    blobs::check_claims,
     facts::{attested, read_version, tier_number},
     index::{VersionEntry, renew},
     keys::KeyState,
@@ -86,7 +86,7 @@ impl Registry<'_> {
         let tier = earned(&new, &states);
         work.insert_version(actor, &new, &facts, &blobs, tier, now).await?;
         check_may_publish(work.connection(), actor, new.package).await?;
-        hold_claims(work.connection(), &blobs).await?;
+        check_claims(work.connection(), &blobs).await?;
         for (signature, state) in new.signatures.iter().zip(states) {
             let at = (new.package, new.version);
             put_signature(work.connection(), actor, at, signature, state.signature(), now).await?;

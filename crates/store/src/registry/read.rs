@@ -15,13 +15,13 @@ use crate::{
     sql::{Row, among, built, damaged, sql},
 };
 
-/// The most packages whose indexes are read at once.
+/// Maximum number of packages in one query.
 const MAX_NAMES_PER_QUERY: usize = 500;
 
 /// The index of a package.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexText {
-    /// Of which package.
+    /// The package.
     pub package: PackageName,
     /// A line of JSON for each version, the highest first: an [`super::IndexLine`].
     pub text: String,
@@ -34,9 +34,9 @@ pub struct IndexText {
 /// A package with all its versions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Package {
-    /// What lists show; its `latest` is the version whose facts these are.
+    /// The package as in lists; it describes the version `latest`.
     pub summary: Summary,
-    /// When it came.
+    /// When the package was created.
     pub created_at: Timestamp,
     /// Its versions, the highest first.
     pub versions: Vec<VersionSummary>,
@@ -49,29 +49,29 @@ pub struct VersionSummary {
     pub version: Version,
     /// When it was published.
     pub published_at: Timestamp,
-    /// Whose account published it.
+    /// The id of the account that published it.
     pub published_by: Option<i64>,
     /// The tier that it claims.
     pub claimed: Option<Tier>,
-    /// The tier that its scan and its signatures earned it.
+    /// The tier that its scan and its signatures attest.
     pub attested: Tier,
-    /// What a lock holds it to.
+    /// The digest of its content that lockfiles pin.
     pub integrity: String,
     /// SHA-256 of its artefact, in hexadecimal digits.
     pub sha256: String,
     /// The size of its artefact, in bytes.
     pub size: u64,
-    /// Whether it is only for those who have it already.
+    /// Whether it was yanked: existing installs keep working, new ones skip it.
     pub yanked: bool,
-    /// Why, if who yanked it said so.
+    /// The reason for the yank, if one was given.
     pub yanked_why: Option<String>,
-    /// Why nobody is given it anew, if an administrator or a scan blocks it.
+    /// Why it cannot be installed, if an administrator or a scan blocks it.
     pub blocked: Option<String>,
-    /// What its users should know.
+    /// The deprecation message, if it is deprecated.
     pub deprecated: Option<String>,
 }
 
-fn version_summary(row: &Row) -> Result<VersionSummary, StoreError> {
+fn read_version_summary(row: &Row) -> Result<VersionSummary, StoreError> {
     Ok(VersionSummary {
         version: read_version(&row.text(0)?)?,
         published_at: row.time(1)?,
@@ -88,7 +88,7 @@ fn version_summary(row: &Row) -> Result<VersionSummary, StoreError> {
     })
 }
 
-fn index_text(row: &Row) -> Result<IndexText, StoreError> {
+fn read_index_text(row: &Row) -> Result<IndexText, StoreError> {
     Ok(IndexText {
         package: read_name(&row.text(0)?)?,
         text: row.text(1)?,
@@ -98,53 +98,54 @@ fn index_text(row: &Row) -> Result<IndexText, StoreError> {
 }
 
 impl Registry<'_> {
-    /// The index of a package, which is all that a resolver asks for.
+    /// Returns the index of a package, which is all that a resolver needs.
     pub async fn index(&self, package: &PackageName) -> Result<Option<IndexText>, StoreError> {
         let row = sql("SELECT id, index_text, index_tag, updated_at FROM packages WHERE id = $1")
             .text(&package.id())
             .optional(self.reader())
             .await?;
-        row.as_ref().map(index_text).transpose()
+        row.as_ref().map(read_index_text).transpose()
     }
 
-    /// The indexes of several packages at once, by name. Those that are not there are left out.
+    /// Returns the indexes of several packages, sorted by name. Missing packages are skipped.
     pub async fn indexes(&self, packages: &[PackageName]) -> Result<Vec<IndexText>, StoreError> {
         let mut found = Vec::with_capacity(packages.len());
-        for some in packages.chunks(MAX_NAMES_PER_QUERY) {
-            let ids = some.iter().map(PackageName::id);
-            let head = "SELECT id, index_text, index_tag, updated_at FROM packages WHERE id IN";
-            for row in among(head, ids).all(self.reader()).await? {
-                found.push(index_text(&row)?);
+        for chunk in packages.chunks(MAX_NAMES_PER_QUERY) {
+            let ids = chunk.iter().map(PackageName::id);
+            let select = "SELECT id, index_text, index_tag, updated_at FROM packages WHERE id IN";
+            for row in among(select, ids).all(self.reader()).await? {
+                found.push(read_index_text(&row)?);
             }
         }
         found.sort_by(|a, b| a.package.cmp(&b.package));
         Ok(found)
     }
 
-    /// The same, if all of them together have at most so many characters. What would be too much is
-    /// not read: then there is nothing.
-    pub async fn indexes_within(
+    /// Like [`Self::indexes`], but returns `None` without reading the rest if the indexes have more
+    /// than `max_chars` characters together.
+    pub async fn indexes_up_to_size(
         &self,
         packages: &[PackageName],
-        most: usize,
+        max_chars: usize,
     ) -> Result<Option<Vec<IndexText>>, StoreError> {
         let (mut found, mut size) = (Vec::with_capacity(packages.len()), 0);
-        for some in packages.chunks(MAX_NAMES_PER_QUERY) {
-            let ids = some.iter().map(PackageName::id);
-            let head = "SELECT COALESCE(SUM(LENGTH(index_text)), 0) FROM packages WHERE id IN";
-            size += among(head, ids).one(self.reader()).await?.count(0)?;
-            if size > most as u64 {
+        for chunk in packages.chunks(MAX_NAMES_PER_QUERY) {
+            let ids = chunk.iter().map(PackageName::id);
+            let select = "SELECT COALESCE(SUM(LENGTH(index_text)), 0) FROM packages WHERE id IN";
+            size += among(select, ids).one(self.reader()).await?.count(0)?;
+            if size > max_chars as u64 {
                 return Ok(None);
             }
-            found.extend(self.indexes(some).await?);
+            found.extend(self.indexes(chunk).await?);
         }
         found.sort_by(|a, b| a.package.cmp(&b.package));
         Ok(Some(found))
     }
 
-    /// The indexes of all packages after a name, in the order of names, at most `limit`: whoever
-    /// keeps an index asks for [`Self::head`], reads them all, and then follows [`Self::changes`].
-    pub async fn all_indexes(
+    /// Returns one page of indexes: at most `limit`, sorted by name, starting after a name. To
+    /// build an index of your own, call [`Self::head`], read all pages, then follow
+    /// [`Self::changes`].
+    pub async fn indexes_after(
         &self,
         after: Option<&PackageName>,
         limit: u64,
@@ -155,10 +156,10 @@ impl Registry<'_> {
         .count(limit.min(1000))
         .all(self.reader())
         .await?;
-        rows.iter().map(index_text).collect()
+        rows.iter().map(read_index_text).collect()
     }
 
-    /// A package with all its versions.
+    /// Returns a package with all its versions.
     pub async fn package(&self, package: &PackageName) -> Result<Option<Package>, StoreError> {
         let row = built(format!("SELECT {SUMMARY}, p.created_at FROM packages p WHERE p.id = $1"))
             .text(&package.id())
@@ -175,17 +176,17 @@ impl Registry<'_> {
         Ok(Some(Package {
             summary: summary(&row)?,
             created_at: row.time(11)?,
-            versions: rows.iter().map(version_summary).collect::<Result<_, _>>()?,
+            versions: rows.iter().map(read_version_summary).collect::<Result<_, _>>()?,
         }))
     }
 
-    /// What lists show of some packages, by name. Those that are not there are left out.
+    /// Returns the summaries of several packages, sorted by name. Missing packages are skipped.
     pub async fn summaries(&self, packages: &[PackageName]) -> Result<Vec<Summary>, StoreError> {
         let mut found = Vec::with_capacity(packages.len());
-        for some in packages.chunks(MAX_NAMES_PER_QUERY) {
-            let ids = some.iter().map(PackageName::id);
-            let head = format!("SELECT {SUMMARY} FROM packages p WHERE p.id IN");
-            for row in among(&head, ids).all(self.reader()).await? {
+        for chunk in packages.chunks(MAX_NAMES_PER_QUERY) {
+            let ids = chunk.iter().map(PackageName::id);
+            let select = format!("SELECT {SUMMARY} FROM packages p WHERE p.id IN");
+            for row in among(&select, ids).all(self.reader()).await? {
                 found.push(summary(&row)?);
             }
         }
@@ -193,7 +194,7 @@ impl Registry<'_> {
         Ok(found)
     }
 
-    /// One version, also if it was yanked. Build metadata does not count.
+    /// Returns a version, also if it was yanked. Build metadata is ignored.
     pub async fn version(
         &self,
         package: &PackageName,
@@ -216,12 +217,12 @@ impl Registry<'_> {
                 why: row.maybe_text(17)?.unwrap_or_default(),
             });
         }
-        Ok(package_version(package, &row)?)
+        Ok(read_package_version(package, &row)?)
     }
 
-    /// The highest version in a range that was not yanked, and that no scan blocks; a pre-release
-    /// that the range does not name only if nothing else is in it.
-    pub async fn newest(
+    /// Returns the highest version in a range that is neither yanked nor blocked by a scan. A
+    /// pre-release that the range does not name is returned only if nothing else matches.
+    pub async fn resolve_version(
         &self,
         package: &PackageName,
         range: &VersionRange,
@@ -244,7 +245,7 @@ impl Registry<'_> {
 }
 
 /// Reads the columns of [`Registry::version`].
-fn package_version(package: &PackageName, row: &Row) -> Result<PackageVersion, StoreError> {
+fn read_package_version(package: &PackageName, row: &Row) -> Result<PackageVersion, StoreError> {
     Ok(PackageVersion {
         package: package.clone(),
         version: read_version(&row.text(0)?)?,
@@ -255,7 +256,7 @@ fn package_version(package: &PackageName, row: &Row) -> Result<PackageVersion, S
         size: row.count(5)?,
         skill_md: row.text(6)?,
         facts: VersionFacts::read(&row.text(7)?)?,
-        scan: scan(row)?,
+        scan: read_scan_result(row)?,
         yanked: row.maybe_time(11)?.zip(Some(row.maybe_text(12)?)),
         deprecated: row.maybe_text(13)?,
         published_by: row.maybe_number(14)?,
@@ -263,7 +264,7 @@ fn package_version(package: &PackageName, row: &Row) -> Result<PackageVersion, S
     })
 }
 
-fn scan(row: &Row) -> Result<Option<(ScanResult, Timestamp)>, StoreError> {
+fn read_scan_result(row: &Row) -> Result<Option<(ScanResult, Timestamp)>, StoreError> {
     let (verdict, report, time) = (row.maybe_text(8)?, row.maybe_text(9)?, row.maybe_time(10)?);
     let (Some(verdict), Some(report), Some(time)) = (verdict, report, time) else {
         return Ok(None);

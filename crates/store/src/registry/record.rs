@@ -1,4 +1,4 @@
-//! The registry as a list of records, one line of JSON each: what a backup holds.
+//! The records of a registry backup, one line of JSON each.
 //!
 //! Times are microseconds since 1970. What can be computed is left out: the tier that a version
 //! earned follows from its scan and its signatures, and the row of a package from its versions.
@@ -7,24 +7,23 @@ use serde::{Deserialize, Serialize};
 
 use super::{PackageName, ScanResult, VersionFacts};
 
-/// One thing that the registry knows. Those that others refer to come first.
+/// One record of a backup. Records that others refer to come first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 pub enum Record {
-    /// A number that stands for a person, and their address: in another database they have another
-    /// number.
+    /// The id and email address of an account: in another database the account has another id.
     Account {
-        /// The number in the other records.
+        /// The id that other records use.
         id: i64,
-        /// Their address.
+        /// The email address.
         email: String,
-        /// Whether they may do everything. Backups of older programs do not say it.
+        /// Whether the account is an administrator. Missing in older backups.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         admin: bool,
-        /// Whether somebody shut them out.
+        /// Whether the account was disabled.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         disabled: bool,
-        /// Whether it was deleted: only the log names it.
+        /// Whether the account was deleted; then only the log refers to it.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         deleted: bool,
     },
@@ -32,88 +31,89 @@ pub enum Record {
     Namespace {
         /// Its name.
         name: String,
-        /// Who took it.
+        /// The account that created it.
         created_by: Option<i64>,
-        /// When.
+        /// When it was created.
         created_at: i64,
     },
     /// A member of a team.
     Member(MemberRecord),
     /// A right to a reserved prefix.
     Prefix(PrefixRecord),
-    /// A key.
+    /// A registered public key.
     Key(KeyRecord),
-    /// Bytes that an administrator cleared. Backups of older programs have none.
+    /// An archive that an administrator cleared. Missing in older backups.
     Clearance {
         /// SHA-256 of the archive, in hexadecimal digits.
         sha256: String,
-        /// The package that may have them; backups of older programs do not say it.
+        /// The package that may publish it. Missing in older backups.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         package: Option<PackageName>,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// A package with its versions.
     Package(Box<PackageRecord>),
-    /// An entry of the log.
+    /// An entry of the audit log.
     Log(LogRecord),
 }
 
 /// A member of a team.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemberRecord {
-    /// What they are a member of.
+    /// The namespace or package of the team.
     #[serde(rename = "holding")]
     pub owner_scope: String,
-    /// Their account.
+    /// The account of the member.
     pub user_id: i64,
     /// `publisher` or `owner`.
     pub role: String,
-    /// Who added them.
+    /// The account that added the member.
     pub added_by: Option<i64>,
-    /// When.
+    /// When it was added.
     pub added_at: i64,
 }
 
 /// A right to a reserved prefix.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PrefixRecord {
-    /// Who has it.
+    /// The account that may use the prefix.
     pub user_id: i64,
     /// The prefix.
     pub prefix: String,
-    /// Who gave it.
+    /// The account that granted it.
     pub added_by: Option<i64>,
-    /// When.
+    /// When it was added.
     pub added_at: i64,
 }
 
-/// A key.
+/// A registered public key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyRecord {
-    /// What it signs for; `*` for those of auditors.
+    /// The namespace or package that it signs for; `*` for auditors.
     #[serde(rename = "holding")]
     pub owner_scope: String,
-    /// Identifies it.
+    /// The id of the key.
     pub key_id: String,
-    /// Its public half.
+    /// The public key.
     pub public_key: String,
-    /// What its owners call it.
+    /// The label that its owners chose.
     pub label: String,
     /// The account of the auditor who uses it.
     pub account: Option<i64>,
-    /// Who added it.
+    /// The account that added it.
     pub added_by: Option<i64>,
-    /// When.
+    /// When it was added.
     pub added_at: i64,
     /// When it was revoked.
     pub revoked_at: Option<i64>,
-    /// Why.
+    /// The reason for the revocation.
     pub revoked_why: Option<String>,
-    /// When its owner showed that they have its secret half.
+    /// When its owner proved possession of the private key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proved_at: Option<i64>,
-    /// When somebody else showed that, if it ended so: it is good again for whoever shows it, too.
+    /// When another owner proved possession, which ended this registration. A new proof restores
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub displaced_at: Option<i64>,
 }
@@ -123,13 +123,13 @@ pub struct KeyRecord {
 pub struct PackageRecord {
     /// Its name.
     pub name: PackageName,
-    /// Whose account published it first.
+    /// The account that created it.
     pub created_by: Option<i64>,
-    /// When.
+    /// When it was created.
     pub created_at: i64,
     /// When it last changed.
     pub updated_at: i64,
-    /// What its users should know.
+    /// The deprecation message, if it is deprecated.
     pub deprecated: Option<String>,
     /// Its versions, the lowest first.
     pub versions: Vec<VersionRecord>,
@@ -143,7 +143,7 @@ pub struct VersionRecord {
     pub version: String,
     /// The tier that it claims.
     pub claimed: Option<String>,
-    /// What a lock holds it to.
+    /// The digest of its content that lockfiles pin.
     pub integrity: String,
     /// SHA-256 of its artefact, in hexadecimal digits.
     pub sha256: String,
@@ -151,84 +151,84 @@ pub struct VersionRecord {
     pub size: u64,
     /// SHA-256 of its SKILL.md, in hexadecimal digits.
     pub skill_md: String,
-    /// What its files say.
+    /// Metadata from its files.
     pub facts: VersionFacts,
-    /// What the last scan found.
+    /// The result of the last scan.
     pub scan: Option<ScanResult>,
-    /// When that was.
+    /// When it was last scanned.
     pub scanned_at: Option<i64>,
     /// When it was yanked.
     pub yanked_at: Option<i64>,
-    /// Why.
+    /// The reason for the yank.
     pub yanked_why: Option<String>,
-    /// What its users should know.
+    /// The deprecation message, if it is deprecated.
     pub deprecated: Option<String>,
-    /// When it was withdrawn; then it has nothing but its number.
+    /// When it was withdrawn; then only its version number is left.
     pub withdrawn_at: Option<i64>,
-    /// Why.
+    /// The reason for the withdrawal.
     pub withdrawn_why: Option<String>,
-    /// What it is, if an administrator took it down: by withdrawing or by blocking it.
+    /// Its digests, if an administrator took it down by withdrawing or blocking it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub taken_down: Option<TakenDownRecord>,
-    /// Whose account published it.
+    /// The account that published it.
     pub published_by: Option<i64>,
-    /// When.
+    /// When it was published.
     pub published_at: i64,
-    /// Who vouches for it.
+    /// Its signatures.
     pub signatures: Vec<SignatureRecord>,
     /// How often it was downloaded.
     pub downloads: u64,
 }
 
-/// Content that nobody may publish again.
+/// Digests of content that must not be published again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TakenDownRecord {
-    /// Since when.
+    /// When it was taken down.
     pub at: i64,
     /// SHA-256 of the artefact, if it is known.
     pub sha256: Option<String>,
-    /// What a lock holds it to, if it is known.
+    /// The digest of the content that lockfiles pin, if it is known.
     pub integrity: Option<String>,
 }
 
 /// A signature.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignatureRecord {
-    /// What its key signs for; `*` for those of auditors.
+    /// The namespace or package that its key signs for; `*` for auditors.
     #[serde(rename = "holding")]
     pub owner_scope: String,
-    /// Identifies the key.
+    /// The id of the key.
     pub key_id: String,
     /// `active`, `unknown` or `revoked`.
     pub state: String,
     /// The signature itself.
     pub record: String,
-    /// Who added it.
+    /// The account that added it.
     pub added_by: Option<i64>,
-    /// When.
+    /// When it was added.
     pub added_at: i64,
 }
 
-/// An entry of the log.
+/// An entry of the audit log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogRecord {
-    /// Its number.
+    /// The sequence number.
     pub seq: i64,
     /// When it was done.
     pub done_at: i64,
-    /// Whose account did it.
+    /// The account that made the change.
     pub account: Option<i64>,
-    /// With which token.
+    /// The token that was used.
     pub token: Option<String>,
-    /// What was done.
+    /// The action.
     pub act: String,
-    /// To what people own.
+    /// The namespace or package that changed.
     #[serde(rename = "holding")]
     pub owner_scope: Option<String>,
-    /// To which package.
+    /// The package that changed.
     pub package: Option<String>,
-    /// To which version.
+    /// The version that changed.
     pub version: Option<String>,
-    /// What else there is to know, as JSON.
+    /// Further details as JSON.
     pub details: String,
 }

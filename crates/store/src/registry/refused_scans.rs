@@ -9,41 +9,42 @@ use sqlx::AnyConnection;
 use super::{PackageName, Registry, RegistryError, appeal::check_digest, version_order::sort_key};
 use crate::{StoreError, Timestamp, sql::sql};
 
-/// How the settings begin that say what was found in bytes that were refused.
+/// Prefix of the settings that store findings of refused uploads.
 const SETTING_PREFIX: &str = "registry.refused.";
-/// How long it is kept: whoever appeals does so soon.
+/// How long findings are stored: appeals are made soon after the upload.
 const RETENTION: Duration = Duration::from_hours(30 * 24);
-/// Of how many uploads it is kept; the oldest go first.
+/// Maximum number of uploads whose findings are stored; the oldest are removed first.
 const MAX_STORED: u64 = 1000;
-/// Findings of one upload that are kept.
+/// Maximum number of stored findings per upload.
 const MAX_FINDINGS: usize = 20;
-/// Characters of each text of a finding.
+/// Maximum characters of each text of a finding.
 const MAX_TEXT_CHARS: usize = 300;
-/// What a finding says that helps to decide.
+/// The keys of a finding that are stored.
 const STORED_KEYS: [&str; 6] = ["rule", "severity", "file", "line", "message", "fix"];
 
-/// The name of the setting: a publisher of another package does not change what is shown.
-fn setting(sha256: &str, package: &PackageName) -> String {
+/// Returns the name of the setting. It contains the package, so that publishers of other packages
+/// cannot change the findings.
+fn setting_name(sha256: &str, package: &PackageName) -> String {
     format!("{SETTING_PREFIX}{sha256}/{}", package.id())
 }
 
-/// The findings of a report, as many and as long as they are kept.
-fn brief(findings: &Value) -> Value {
+/// Shortens the findings of a report to what is stored.
+fn shorten_findings(findings: &Value) -> Value {
     let short = |value: &Value| match value {
         Value::String(text) => text.chars().take(MAX_TEXT_CHARS).collect::<String>().into(),
         Value::Number(_) => value.clone(),
         _ => Value::Null,
     };
-    let one = |finding: &Value| {
-        let said = STORED_KEYS.iter().map(|key| ((*key).to_owned(), short(&finding[*key])));
-        said.filter(|(_, value)| !value.is_null()).collect::<Map<_, _>>().into()
+    let shorten_one = |finding: &Value| {
+        let stored = STORED_KEYS.iter().map(|key| ((*key).to_owned(), short(&finding[*key])));
+        stored.filter(|(_, value)| !value.is_null()).collect::<Map<_, _>>().into()
     };
     let found = findings.as_array().map(Vec::as_slice).unwrap_or_default();
-    found.iter().take(MAX_FINDINGS).map(one).collect::<Vec<Value>>().into()
+    found.iter().take(MAX_FINDINGS).map(shorten_one).collect::<Vec<Value>>().into()
 }
 
 impl Registry<'_> {
-    /// Notes what was found in bytes that were refused, in case somebody appeals.
+    /// Stores the findings of a refused upload, in case its publisher appeals.
     pub async fn note_refused(
         &self,
         package: &PackageName,
@@ -55,8 +56,8 @@ impl Registry<'_> {
         let mut work = self.begin().await?;
         sql("INSERT INTO settings (name, value) VALUES ($1, $2)
              ON CONFLICT (name) DO UPDATE SET value = excluded.value")
-        .text(&setting(sha256, package))
-        .text(&format!("{}{}", stamp(now), brief(findings)))
+        .text(&setting_name(sha256, package))
+        .text(&format!("{}{}", stamp(now), shorten_findings(findings)))
         .run(work.connection())
         .await?;
         let all = format!("{SETTING_PREFIX}%");
@@ -72,13 +73,13 @@ impl Registry<'_> {
     }
 }
 
-/// A time as digits that are sorted as it is.
+/// Formats a time as digits that sort by time.
 fn stamp(time: Timestamp) -> String {
     format!("{:020}", time.micros().max(0))
 }
 
-/// What is known of bytes that somebody appeals about: what was found when they were refused, or
-/// when the version was scanned, and what an administrator made of it.
+/// Returns what an appeal refers to: the findings of the refused upload or of the version's scan,
+/// and the decision of an administrator.
 pub(super) async fn known(
     connection: &mut AnyConnection,
     package: &PackageName,
@@ -96,14 +97,14 @@ pub(super) async fn known(
     if let Some(row) = row {
         let scan = row.maybe_text(0)?.and_then(|text| serde_json::from_str::<Value>(&text).ok());
         let scan = scan.unwrap_or_default();
-        known.insert("findings".to_owned(), brief(&scan["findings"]));
+        known.insert("findings".to_owned(), shorten_findings(&scan["findings"]));
         if scan["judged"].is_object() {
             known.insert("judged".to_owned(), scan["judged"].clone());
         }
         return Ok(known);
     }
     let row = sql("SELECT value FROM settings WHERE name = $1")
-        .text(&setting(sha256, package))
+        .text(&setting_name(sha256, package))
         .optional(connection)
         .await?;
     let value = row.map(|row| row.text(0)).transpose()?;
@@ -125,11 +126,11 @@ mod tests {
             "rule": "r", "file": "SKILL.md", "line": 9, "message": "ä".repeat(1000),
             "more": {"x": 1}, "fix": null,
         });
-        let kept = brief(&Value::Array(vec![finding; 100]));
+        let kept = shorten_findings(&Value::Array(vec![finding; 100]));
         assert_eq!(kept.as_array().unwrap().len(), MAX_FINDINGS);
         let message = "ä".repeat(MAX_TEXT_CHARS);
         let expected = json!({"rule": "r", "file": "SKILL.md", "line": 9, "message": message});
         assert_eq!(kept[0], expected);
-        assert_eq!(brief(&Value::Null), json!([]));
+        assert_eq!(shorten_findings(&Value::Null), json!([]));
     }
 }

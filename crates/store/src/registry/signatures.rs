@@ -1,4 +1,4 @@
-//! Signatures of versions, and the tier that they give.
+//! Stores signatures of versions, and computes the tier that they attest.
 
 use savoir_skill::permission::Tier;
 use semver::Version;
@@ -31,7 +31,7 @@ pub(super) struct SignedFiles<'a> {
     pub(super) skill_md: &'a str,
 }
 
-/// Keeps a signature, in place of the same one.
+/// Stores a signature, and replaces an existing one of the same key.
 pub(super) async fn put_signature(
     connection: &mut AnyConnection,
     actor: &Actor,
@@ -62,7 +62,7 @@ pub(super) async fn put_signature(
     Ok(())
 }
 
-/// Computes anew what tier a version earned: before, and now.
+/// Updates the attested tier of a version; returns the old and the new tier.
 pub(super) async fn recompute_tier(
     connection: &mut AnyConnection,
     id: &str,
@@ -96,7 +96,7 @@ pub(super) async fn recompute_tier(
 }
 
 impl RegistryTransaction {
-    /// What the keys of signatures are at the moment, and stay until this is over.
+    /// Returns the states of the keys of signatures, and locks them until the transaction ends.
     pub(super) async fn key_states(
         &mut self,
         actor: &Actor,
@@ -124,7 +124,7 @@ impl RegistryTransaction {
         Ok(states)
     }
 
-    /// Counts what a key of publishers signed before it was registered, as if it were signed now.
+    /// Activates signatures that a publisher's key made before it was registered.
     pub(super) async fn count_earlier_signatures(
         &mut self,
         actor: &Actor,
@@ -183,7 +183,7 @@ impl RegistryTransaction {
         Ok(events)
     }
 
-    /// Takes away what a revoked key gave to the versions of a package.
+    /// Deactivates the signatures of a revoked key on the versions of a package.
     pub(super) async fn revoke_signatures(
         &mut self,
         package: &PackageName,
@@ -225,8 +225,8 @@ impl RegistryTransaction {
 }
 
 impl Registry<'_> {
-    /// Adds a signature to a version that was published, and tells what tier it has now. Publishers
-    /// add their own; auditors add those of keys that are registered for their accounts.
+    /// Adds a signature to a published version, and returns its new tier. Publishers add their own;
+    /// auditors add those of keys that are registered for their accounts.
     pub async fn add_signature(
         &self,
         actor: &Actor,
@@ -289,7 +289,7 @@ impl Registry<'_> {
         Ok(tier)
     }
 
-    /// The signatures of a version, oldest first.
+    /// Returns the signatures of a version, oldest first.
     pub async fn signatures(
         &self,
         package: &PackageName,
@@ -316,8 +316,8 @@ fn signature(row: &Row) -> Result<Signature, StoreError> {
     })
 }
 
-/// For whom else a key has signed the same files before. A signature does not name a namespace, so
-/// that it counts for those who published it first, and for nobody who only took it from them.
+/// Returns the other owner for whom a key signed the same files before. A signature does not name a
+/// namespace, so it counts only for the first publisher, not for others who copy it.
 async fn earlier_signer(
     connection: &mut AnyConnection,
     actor: &Actor,

@@ -1,14 +1,13 @@
-//! Marks in a storage which databases keep blobs there.
+//! Marks in a storage which databases store blobs there.
 //!
-//! A blob that no row of one database refers to may be what another one lives on. So each leaves a
-//! mark in the storage, and blobs are removed only where there is no mark but one's own. A copy of
-//! a database is another one, although it has the same rows: it finds out that it lies elsewhere,
-//! and takes a name of its own.
+//! A blob without a reference in one database may be used by another one. So each database writes a
+//! mark to the storage, and blobs are removed only if there is no mark of another database. A copy
+//! of a database counts as another database, although it has the same rows: it detects that its
+//! location differs, and chooses a new name.
 //!
-//! A copy of a whole disk, or of a whole server of databases, does not lie elsewhere as far as it
-//! can see. So a mark has a generation, which the database knows, too, and which changes whenever
-//! the mark is left again. Whoever finds another one than its own is not alone: a copy was here
-//! since.
+//! A copy of a whole disk or database server cannot detect that. So a mark has a generation, which
+//! is also stored in the database and changes each time the mark is written. If the two differ, a
+//! copy has written the mark meanwhile.
 
 use std::time::UNIX_EPOCH;
 
@@ -20,24 +19,25 @@ use crate::{
     sql::{new_id, sql},
 };
 
-/// Where the marks are, one for each database.
+/// The folder of the marks, one for each database.
 const MARKS_FOLDER: &str = "registry/databases";
-/// What the setting is called that has the name of this database.
+/// The setting with the name of this database.
 const NAME_SETTING: &str = "registry.database";
-/// What the setting is called that has the generation of its mark.
+/// The setting with the generation of its mark.
 const GENERATION_SETTING: &str = "registry.generation";
-/// How PostgreSQL says that somebody may not do something.
+/// PostgreSQL's error code for missing privileges.
 const INSUFFICIENT_PRIVILEGE: &str = "42501";
-/// How often a mark is left again if others of the same database do so meanwhile.
+/// Maximum attempts to write a mark while other processes of the same database write it, too.
 const MAX_TRIES: usize = 50;
 
-/// What a database knows of its mark.
+/// What the database stores about its mark.
 struct Generation {
-    /// As the setting has it.
+    /// The text of the setting.
     kept: Option<String>,
-    /// What the mark was. Those that older programs left were empty.
+    /// The previous generation. It is empty in marks of older versions.
     now: String,
-    /// What it becomes. It is kept before the mark changes, so that who dies in between is known.
+    /// The next generation. It is stored before the mark changes, so that a crash in between is
+    /// detected.
     next: Option<String>,
 }
 
@@ -53,20 +53,20 @@ impl Generation {
     }
 }
 
-/// How leaving a mark ended.
+/// The result of writing a mark.
 #[derive(PartialEq, Eq)]
 enum MarkResult {
-    /// It is there, and nobody else's.
+    /// The mark was written and belongs to this database.
     Done,
-    /// Another process was faster, or finished what a dead one began.
+    /// Another process was faster, or completed the change of a crashed one.
     Again,
     /// Another database has a mark of this name.
     ByAnother,
 }
 
 impl Registry<'_> {
-    /// Leaves the mark of this database anew; tells its name. Whoever serves a registry does so now
-    /// and then: a copy finds out by it that it is one.
+    /// Writes the mark of this database again, and returns its name. Servers do so regularly, so
+    /// that copies detect that they are copies.
     pub async fn mark(&self) -> Result<String, StoreError> {
         for _ in 0..MAX_TRIES {
             let (name, kept) = self.own_name().await?;
@@ -86,7 +86,7 @@ impl Registry<'_> {
         Err(StoreError::Setting(message.to_owned()))
     }
 
-    /// The name of this database, and the setting that has it.
+    /// Returns the name of this database, and the setting that contains it.
     async fn own_name(&self) -> Result<(String, String), StoreError> {
         let (settings, place) = (self.database.settings(), self.place().await?);
         let new = || format!("{} {place}", new_id());
@@ -102,7 +102,7 @@ impl Registry<'_> {
         Ok((name, kept))
     }
 
-    /// Makes another mark of the one that this database left, if it is still the same.
+    /// Replaces the mark of this database, if it is unchanged.
     async fn leave_mark(&self, name: &str) -> Result<MarkResult, StoreError> {
         let settings = self.database.settings();
         let known = Generation::read(settings.get(GENERATION_SETTING).await?, name);
@@ -117,7 +117,8 @@ impl Registry<'_> {
             Some(found) if found == known.now => {
                 done_if(self.storage.swap(&key, found, bytes).await?)
             }
-            // Somebody died here, or copied the database just then: only another change tells.
+            // A process crashed here, or the database was copied just then: only another change
+            // shows which.
             Some(found) if found == next => MarkResult::Again,
             Some(_) if settings.get(GENERATION_SETTING).await?.as_ref() == Some(&planned) => {
                 return Ok(MarkResult::ByAnother);
@@ -128,7 +129,7 @@ impl Registry<'_> {
         Ok(left)
     }
 
-    /// What no copy of this database has in common with it.
+    /// Returns an identifier that differs for every copy of this database.
     async fn place(&self) -> Result<String, StoreError> {
         let reader = self.database.reader();
         match self.database.kind() {
@@ -144,7 +145,7 @@ impl Registry<'_> {
                 let server = "SELECT CAST(system_identifier AS TEXT) FROM pg_control_system()";
                 let server = match sql(server).one(reader).await {
                     Ok(row) => row.text(0)?,
-                    // Not everybody may know it; then the number of the database must do.
+                    // Reading it needs privileges; without them, use the id of the database.
                     Err(error) if is_forbidden(&error) => String::new(),
                     Err(error) => return Err(error),
                 };
@@ -153,7 +154,7 @@ impl Registry<'_> {
         }
     }
 
-    /// Takes away the mark of a database that is gone; false if there is none.
+    /// Removes the mark of a database that no longer exists; returns false if there is none.
     pub async fn unmark(&self, name: &str) -> Result<bool, RegistryError> {
         let own = self.mark().await?;
         if name == own {
@@ -167,7 +168,7 @@ impl Registry<'_> {
         Ok(true)
     }
 
-    /// Refuses where another database has left its mark.
+    /// Fails if the storage has the mark of another database.
     pub(super) async fn check_only_database(&self) -> Result<(), RegistryError> {
         let own = self.mark().await?;
         let others: Vec<String> =
@@ -182,7 +183,7 @@ impl Registry<'_> {
     }
 }
 
-/// Whether PostgreSQL says that somebody may not do something.
+/// Whether PostgreSQL reports missing privileges.
 fn is_forbidden(error: &StoreError) -> bool {
     let StoreError::Database(sqlx::Error::Database(error)) = error else { return false };
     error.code().as_deref() == Some(INSUFFICIENT_PRIVILEGE)
@@ -192,7 +193,7 @@ fn done_if(left: bool) -> MarkResult {
     if left { MarkResult::Done } else { MarkResult::Again }
 }
 
-/// The number of a file and when it was made, which a copy does not have.
+/// Returns the inode number and creation time of a file, which differ for a copy.
 fn file_place(path: &str) -> String {
     let Ok(known) = std::fs::metadata(path) else { return path.to_owned() };
     #[cfg(unix)]

@@ -1,7 +1,7 @@
 //! Rejects content that an administrator took down, under any name and version.
 //!
-//! What is withdrawn or blocked keeps the digests of its archive and of its files, and since when,
-//! in columns of its version. A clearance from later on lets one skill have them again.
+//! For a withdrawn or blocked version, the digests of its archive and of its files and the time are
+//! stored with the version. A later clearance allows one skill to publish the content again.
 
 use semver::Version;
 use serde_json::Value;
@@ -20,12 +20,12 @@ use crate::{
     sql::{Row, sql},
 };
 
-/// Of how many other versions with the same content somebody is told.
+/// Maximum number of other versions with the same content that are returned.
 const MAX_LISTED: u64 = 100;
-/// How many versions with some content are looked at that were taken down, the newest first.
+/// Maximum number of taken-down versions with the same content that are checked, newest first.
 const MAX_READ: u64 = 100;
 
-/// What identifies the content of a version: its archive, or its files however they are packed.
+/// Identifies the content of a version: by its archive, or by its files independent of the archive.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ContentDigests<'a> {
     pub(super) sha256: &'a str,
@@ -33,7 +33,8 @@ pub(super) struct ContentDigests<'a> {
 }
 
 impl Registry<'_> {
-    /// Refuses early what [`Self::publish`] would refuse because an administrator took it down.
+    /// Rejects taken-down content before it is uploaded to [`Self::publish`], which rejects it,
+    /// too.
     pub async fn must_not_be_taken_down(
         &self,
         package: &PackageName,
@@ -44,8 +45,8 @@ impl Registry<'_> {
         check(connection, package, ContentDigests { sha256, integrity }).await
     }
 
-    /// The other versions that have the content of one, also if that was taken down, and that
-    /// everybody is given: at most a hundred.
+    /// Returns at most a hundred other installable versions with the same content as a version,
+    /// which may itself be taken down.
     pub async fn same_content(
         &self,
         package: &PackageName,
@@ -76,7 +77,7 @@ impl Registry<'_> {
 }
 
 impl RegistryTransaction {
-    /// Remembers what a version is that an administrator takes down.
+    /// Stores the digests of a version that an administrator takes down.
     pub(super) async fn take_down(
         &mut self,
         package: &PackageName,
@@ -93,7 +94,7 @@ impl RegistryTransaction {
         Ok(())
     }
 
-    /// Forgets it again: an administrator thought better of it.
+    /// Removes the stored digests when an administrator reverses the decision.
     pub(super) async fn undo_take_down(
         &mut self,
         package: &PackageName,
@@ -137,9 +138,9 @@ impl TakenDownContent {
     }
 }
 
-/// Refuses what any version was withdrawn or blocked for, unless it was cleared for this package
-/// since. In a transaction that publishes this comes after it took its number: so it sees all that
-/// was taken down before, and whoever takes something down later sees what was published.
+/// Rejects content that was taken down with any version, unless it was cleared for this package
+/// later. A publishing transaction calls this after it took its sequence number: then it sees
+/// everything that was taken down before, and later takedowns see what it published.
 pub(super) async fn check(
     connection: &mut AnyConnection,
     package: &PackageName,
@@ -167,7 +168,7 @@ pub(super) async fn check(
     }
 }
 
-/// Whether an archive is cleared for a package, and was so after some time.
+/// Whether an archive was cleared for a package after a time.
 async fn was_cleared(
     connection: &mut AnyConnection,
     package: &PackageName,

@@ -26,7 +26,7 @@ pub(super) fn grant_parent_folder(
     let is_kept = is_kept(folder, grants, paths);
     match access(paths, folder) {
         Some(Access::Write) if !is_kept => return Ok(()),
-        Some(Access::Make) => {
+        Some(Access::CreateGranted) => {
             paths.push(PathGrant::write(path));
             return Ok(());
         }
@@ -53,7 +53,7 @@ pub(super) fn grant_parent_folder(
     let kept: Vec<PathGrant> =
         beside.into_iter().filter_map(|(entry, kind)| keep(entry, kind, &around)).collect();
     paths.retain(|grant| grant.path != folder || grant.access == Access::Read);
-    paths.push(PathGrant::make(folder));
+    paths.push(PathGrant::create_granted(folder));
     paths.push(PathGrant::write(path));
     paths.extend(kept);
     Ok(())
@@ -99,9 +99,9 @@ fn keep(entry: PathBuf, kind: FileType, paths: &[PathGrant]) -> Option<PathGrant
         Some(Access::Read | Access::Execute | Access::Protected) => {
             Some(PathGrant::protected(entry))
         }
-        Some(Access::Write | Access::Make) => None,
+        Some(Access::Write | Access::CreateGranted) => None,
         _ if paths.iter().any(|grant| grant.path == entry) => None,
-        Some(Access::Private | Access::Hidden) | None => Some(PathGrant::hidden(entry)),
+        Some(Access::Scratch | Access::Hidden) | None => Some(PathGrant::hidden(entry)),
     }
 }
 

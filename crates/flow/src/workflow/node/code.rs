@@ -9,8 +9,8 @@ use std::{
 
 use savoir_engine::{cancel::Cancel, grant};
 use savoir_sandbox::{
-    Limits, MemoryCount, Network, PathGrant, Policy, ProcessEnd, Sandbox, Stream, Userland,
-    Variable, Watch,
+    CountedMemory, ExtraPrograms, Limits, Network, PathGrant, Policy, ProcessEnd,
+    RecordOpenedFiles, Sandbox, Stream, Variable,
 };
 use serde_json::Value;
 
@@ -106,7 +106,7 @@ fn bounds(code: &Code) -> Limits {
         cpu: Some(code.seconds + 1),
         memory: code.mebibytes << 20,
         // What it uses, not what libraries map.
-        memory_count: MemoryCount::Data,
+        counted_memory: CountedMemory::Data,
         processes: limits::MAX_CODE_PROCESSES,
         open_files: limits::MAX_CODE_OPEN_FILES,
         file_size: limits::MAX_CODE_SCRATCH_BYTES,
@@ -163,15 +163,15 @@ fn arguments(file: &Path) -> Vec<String> {
 
 fn policy(job: Job, python: &Path, code: PathBuf) -> Policy {
     Policy {
-        paths: vec![PathGrant::private(DIRECTORY), PathGrant::read(code)],
+        paths: vec![PathGrant::scratch(DIRECTORY), PathGrant::read(code)],
         programs: vec![python.to_owned()],
         mounts: Vec::new(),
-        userland: Userland::Listed,
+        extra_programs: ExtraPrograms::None,
         network: Network::None,
         environment: job.environment,
         limits: job.limits,
         directory: DIRECTORY.into(),
-        watch: Watch::Off,
+        record_opened_files: RecordOpenedFiles::Off,
     }
 }
 

@@ -51,7 +51,7 @@ pub struct IndexLine {
     /// Why it was withdrawn, if who did it said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub yanked_reason: Option<String>,
-    /// What people are told to use instead.
+    /// The deprecation message: what to use instead.
     pub deprecated: Option<String>,
     /// The skills that it needs, as `name@range`.
     #[serde(default, deserialize_with = "list::<_, _, MAX_LISTED>")]

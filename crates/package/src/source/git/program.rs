@@ -99,7 +99,7 @@ impl GitCommand<'_> {
     ) -> Result<Vec<u8>, SourceError> {
         let mut child = self.command(arguments).spawn().map_err(|error| self.start_error(error))?;
         let group = ProcessGroup::of(&child);
-        let waited = self.settings.git_patience;
+        let waited = self.settings.git_timeout;
         let done = tokio::select! {
             done = timeout(waited, communicate(&mut child, input, self.limit)) => {
                 done.map_err(|_| SourceError::TimedOut { place: self.url.to_string(), waited })?

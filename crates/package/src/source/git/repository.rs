@@ -48,11 +48,11 @@ pub(super) fn folder(cache: &Path, url: &GitUrl) -> PathBuf {
 
 impl<'a> Repository<'a> {
     pub(super) async fn open(settings: &'a Settings, url: &'a GitUrl) -> Result<Self, SourceError> {
-        settings.tell(Progress::Asking { place: url.to_string() });
+        settings.report_progress(Progress::Asking { place: url.to_string() });
         let folder = folder(&settings.cache, url);
         let parent = settings.cache.join("git");
         fs::create_dir_all(&parent).map_err(SourceError::io(&parent))?;
-        let lock = lock(&folder.with_extension("lock"), settings.git_patience).await?;
+        let lock = lock(&folder.with_extension("lock"), settings.git_timeout).await?;
         let rewritten = OnceLock::new();
         let repository = Self { settings, url, folder, rewritten, _lock: lock };
         repository.make().await?;
@@ -234,18 +234,18 @@ impl<'a> Repository<'a> {
     }
 }
 
-/// Locks a file; waits for other processes, but at most `patience`.
-async fn lock(path: &Path, patience: Duration) -> Result<fs::File, SourceError> {
+/// Locks a file; waits for other processes, but at most `time_limit`.
+async fn lock(path: &Path, time_limit: Duration) -> Result<fs::File, SourceError> {
     let file = fs::File::options().create(true).truncate(false).write(true).open(path);
     let file = file.map_err(SourceError::io(path))?;
-    let deadline = Instant::now() + patience;
+    let deadline = Instant::now() + time_limit;
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(file),
             Err(TryLockError::Error(error)) => return Err(SourceError::io(path)(error)),
             Err(TryLockError::WouldBlock) if Instant::now() > deadline => {
                 let place = path.display().to_string();
-                return Err(SourceError::TimedOut { place, waited: patience });
+                return Err(SourceError::TimedOut { place, waited: time_limit });
             }
             Err(TryLockError::WouldBlock) => sleep(LOCK_RETRY_DELAY).await,
         }

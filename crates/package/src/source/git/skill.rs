@@ -412,7 +412,7 @@ impl<'l> GatheredFiles<'l, '_> {
             // Files that configure repository tools are left out if the skill is the whole
             // repository; in any other skill they are an error.
             if self.is_root && matches!(path::check(&path), Err(PathProblem::Forbidden(_))) {
-                listing.repository.settings.tell(Progress::LeftOut { path });
+                listing.repository.settings.report_progress(Progress::LeftOut { path });
                 continue;
             }
             match entry.kind {

@@ -78,7 +78,7 @@ fn any_certificate_of_a_chain_can_be_revoked() {
     assert_eq!(chain.len(), 2);
     for certificate in chain {
         let der = STANDARD.decode(certificate["rawBytes"].as_str().unwrap()).unwrap();
-        let revoked = revoking(&x509_id(&der));
+        let revoked = revoking(&certificate_id(&der));
         assert_eq!(code(&bundled("chain.oms.sig"), &revoked), "key_revoked");
     }
 }

@@ -96,7 +96,7 @@ fn further_signature(
                 .map_err(|error| SignatureError::Ssh { place: place.clone(), error })?;
             Ok(Some(SignatureRecord {
                 key_id: Some(key.key_id()),
-                public_key: Some(key.to_text()),
+                public_key: Some(key.to_base64()),
                 ..new_record(SignatureKind::SshSig, place, entry)
             }))
         }
@@ -149,7 +149,7 @@ mod tests {
         let kinds: Vec<_> = found.iter().map(|one| one.kind.as_str()).collect();
         assert_eq!(kinds, ["ed25519", "sshsig", "openpgp"]);
         assert_eq!(found[0].key_id, Some(key(1).key_id()));
-        assert_eq!(found[0].public_key, Some(key(1).public_key().to_text()));
+        assert_eq!(found[0].public_key, Some(key(1).public_key().to_base64()));
         assert_eq!(found[0].publisher.as_deref(), Some("Ada"));
         assert!(!found[0].text.contains("files") && found[0].text.contains("signature_version"));
         assert!(found[1].key_id.as_ref().unwrap().starts_with("SHA256:"));

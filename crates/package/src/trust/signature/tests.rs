@@ -111,7 +111,7 @@ fn each_failure_has_its_own_error() {
         ("public_key", json!("x"), "signature_field"),
         ("public_key", json!("AAAA"), "signature_field"),
         ("public_key", json!(1), "signature_field"),
-        ("public_key", json!(key(8).public_key().to_text()), "signature_key_id"),
+        ("public_key", json!(key(8).public_key().to_base64()), "signature_key_id"),
         ("signature", json!("AAAA"), "signature_field"),
         ("signature", json!(STANDARD.encode([0; 64])), "signature_wrong"),
         ("key_id", json!(key(8).key_id()), "signature_key_id"),

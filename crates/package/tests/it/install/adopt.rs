@@ -39,8 +39,8 @@ fn ledger(project: &TestProject) -> Ledger {
     Ledger::open(&SearchRoots {
         agents: Agents::new(&project.home(""), |_| None),
         project: Some(project.path("")),
-        inner: Vec::new(),
-        own: HashMap::new(),
+        nested_folders: Vec::new(),
+        installed_by_savoir: HashMap::new(),
     })
 }
 

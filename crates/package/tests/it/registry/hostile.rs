@@ -144,9 +144,9 @@ async fn endless_responses_are_stopped() {
     let place = TempDir::new().unwrap();
     // Only who is too slow is left after a short time: this machine may be busy.
     let (short, long) = (Duration::from_secs(2), Duration::from_mins(1));
-    let code = async |patience: Duration, address: &str| {
+    let code = async |response_timeout: Duration, address: &str| {
         let mut settings = settings(place.path());
-        settings.patience = patience;
+        settings.response_timeout = response_timeout;
         let client = Client::new(settings, address, None).unwrap();
         client.index(&name("notes")).await.unwrap_err().code().to_owned()
     };

@@ -228,7 +228,7 @@ async fn server_errors_are_reported() {
     let slow = ResponseTemplate::new(200).set_delay(Duration::from_secs(30));
     serve(&server, "/registry/index/v1/sl/slow", slow).await;
     let mut settings = settings(place.path());
-    settings.patience = Duration::from_millis(500);
+    settings.response_timeout = Duration::from_millis(500);
     let client = Client::new(settings, &address(&server), None).unwrap();
     let error = client.index(&name("notes")).await.unwrap_err();
     assert_eq!(error.code(), "maintenance");

@@ -23,8 +23,8 @@ const FOR_EVER: Duration = Duration::from_hours(1);
 /// Soon tired of silence where something is looked up, and only there.
 fn settings_with_short_timeouts(cache: &Path) -> Settings {
     let mut settings = settings(cache);
-    (settings.patience, settings.download_silence) = (FOR_EVER, FOR_EVER);
-    settings.lookup_silence = Duration::from_millis(300);
+    (settings.response_timeout, settings.download_idle_timeout) = (FOR_EVER, FOR_EVER);
+    settings.lookup_idle_timeout = Duration::from_millis(300);
     settings
 }
 
@@ -109,15 +109,15 @@ async fn slow_archive_download_has_no_total_timeout() {
     let slow = server(config(), head.clone(), pieces.clone(), 500).await;
     let mut patient = settings(place.path());
     // Shorter than the whole takes.
-    patient.patience = Duration::from_secs(2);
+    patient.response_timeout = Duration::from_secs(2);
     let client = Client::new(patient, &slow, None).unwrap();
     client.download(&line).await.unwrap();
     // It stops in the middle, and says nothing of it.
     let other = TempDir::new().unwrap();
     let stuck = server(config(), head, pieces[..2].to_vec(), 0).await;
     let mut settings = settings(other.path());
-    (settings.patience, settings.lookup_silence) = (FOR_EVER, FOR_EVER);
-    settings.download_silence = Duration::from_millis(300);
+    (settings.response_timeout, settings.lookup_idle_timeout) = (FOR_EVER, FOR_EVER);
+    settings.download_idle_timeout = Duration::from_millis(300);
     let client = Client::new(settings, &stuck, None).unwrap();
     assert_eq!(client.download(&line).await.unwrap_err().code(), "timed_out");
 }
@@ -137,8 +137,8 @@ async fn too_slow_archive_download_is_stopped() {
         let place = TempDir::new().unwrap();
         let address = server(Some(Config::of_files()), head.clone(), pieces, 100).await;
         let mut settings = settings(place.path());
-        (settings.patience, settings.lookup_silence) = (FOR_EVER, FOR_EVER);
-        settings.download_silence = Duration::from_secs(1);
+        (settings.response_timeout, settings.lookup_idle_timeout) = (FOR_EVER, FOR_EVER);
+        settings.download_idle_timeout = Duration::from_secs(1);
         let client = Client::new(settings, &address, None).unwrap();
         let asked = tokio::time::timeout(Duration::from_secs(20), client.download(&line)).await;
         let error = asked.expect("nobody waits for it").unwrap_err();

@@ -356,7 +356,7 @@ async fn git_is_stopped_with_all_that_it_started() {
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let test = TestFetcher::with(|settings| {
         settings.git = program;
-        settings.git_patience = Duration::from_millis(300);
+        settings.git_timeout = Duration::from_millis(300);
     });
     assert_eq!(test.code("file:///x").await, "timed_out");
     tokio::time::sleep(Duration::from_secs(3)).await;

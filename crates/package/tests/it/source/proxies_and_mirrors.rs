@@ -88,7 +88,7 @@ async fn git_never_prompts_for_password() {
     let git = git_with(place.path(), "");
     let test = TestFetcher::with(|settings| {
         settings.git = git;
-        settings.git_patience = Duration::from_secs(20);
+        settings.git_timeout = Duration::from_secs(20);
     });
     let refused = test.offers(&format!("{}/o/r.git", server.uri())).await.unwrap_err();
     assert_eq!(refused.code(), "no_repository", "{refused}");

@@ -86,7 +86,7 @@ async fn redirects_are_checked() {
 
 #[tokio::test]
 async fn http_errors_are_reported() {
-    let test = TestFetcher::with(|settings| settings.http_patience = Duration::from_millis(700));
+    let test = TestFetcher::with(|settings| settings.http_timeout = Duration::from_millis(700));
     let server = MockServer::start().await;
     serve(&server, "/large.zip", vec![b'x'; 10 * 1024 * 1024 + 1]).await;
     let slow = ResponseTemplate::new(200).set_delay(Duration::from_secs(20));

@@ -3,7 +3,7 @@
 use std::{fs, time::Instant};
 
 use savoir_package::Tree;
-use savoir_sandbox::{HostGrant, HostPattern, Methods, Network, Scheme};
+use savoir_sandbox::{HostGrant, HostPattern, MethodGroup, Network, Scheme};
 use savoir_scan::Severity;
 use serde::Deserialize;
 
@@ -120,8 +120,8 @@ fn run_scanner(
         scheme: Some(Scheme::Https),
         port: None,
         path: String::new(),
-        methods: Methods::Read,
-        private: false,
+        methods: MethodGroup::Read,
+        allow_private_addresses: false,
     }]);
     let report: ScannerReport = scanner.run_scanner(&place, &words, network, options)?;
     findings(&report, pinned)

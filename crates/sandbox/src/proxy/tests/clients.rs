@@ -22,7 +22,7 @@ fn output(mut command: Command) -> Option<String> {
 /// A proxy before a host over TLS, with the authority in a file.
 fn https() -> (Origin, Run, tempfile::NamedTempFile) {
     let origin = Origin::tls(&["a.example"], HELLO);
-    let grants = vec![grant(Methods::Read, "*.a.example", origin.port)];
+    let grants = vec![grant(MethodGroup::Read, "*.a.example", origin.port)];
     let run = Run::with(grants, secret(), origin.trust());
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), &run.pem).unwrap();

@@ -6,7 +6,7 @@ use super::{origin::HELLO, *};
 fn too_many_connections_are_refused() {
     let origin = Origin::plain(HELLO);
     let port = origin.port;
-    let run = Run::new(vec![grant(Methods::Read, "a.example", port)]);
+    let run = Run::new(vec![grant(MethodGroup::Read, "a.example", port)]);
     let idle: Vec<_> = (0..limits::MAX_CONNECTIONS).map(|_| run.connect()).collect();
     let answer = read_all(&mut run.connect());
     assert_eq!(status(&answer), "503", "{answer}");
@@ -36,7 +36,7 @@ fn endless_heads_are_refused() {
 fn half_closed_connections_get_a_response() {
     let origin = Origin::plain(HELLO);
     let port = origin.port;
-    let run = Run::new(vec![grant(Methods::Read, "a.example", port)]);
+    let run = Run::new(vec![grant(MethodGroup::Read, "a.example", port)]);
     let mut stream = run.connect();
     write!(stream, "GET http://a.example:{port}/ HTTP/1.1\r\nHost: a.example:{port}\r\n\r\n")
         .unwrap();
@@ -78,7 +78,7 @@ fn an_answer_arrives_before_a_large_body_is_refused() {
 fn many_requests_at_once() {
     let origin = Origin::plain(HELLO);
     let port = origin.port;
-    let run = Run::new(vec![grant(Methods::Read, "a.example", port)]);
+    let run = Run::new(vec![grant(MethodGroup::Read, "a.example", port)]);
     let request =
         format!("GET http://a.example:{port}/ HTTP/1.1\r\nHost: a.example:{port}\r\n\r\n");
     std::thread::scope(|scope| {

@@ -9,8 +9,8 @@ fn secrets_reach_granted_hosts_over_tls() {
     let origin = Origin::tls(&["a.example"], HELLO);
     let endpoint = format!("a.example:{}", origin.port);
     let grants = vec![
-        grant(Methods::Read, "a.example", origin.port),
-        grant(Methods::Write, "a.example", origin.port),
+        grant(MethodGroup::Read, "a.example", origin.port),
+        grant(MethodGroup::Write, "a.example", origin.port),
     ];
     let run = Run::with(grants, secret(), origin.trust());
     let basic = STANDARD.encode(format!("user:{MARK}"));
@@ -50,7 +50,7 @@ fn secrets_reach_granted_hosts_over_tls() {
 #[test]
 fn secrets_are_not_sent_in_refused_requests() {
     let origin = Origin::tls(&["a.example", "b.example"], HELLO);
-    let grants = vec![grant(Methods::Read, "a.example", origin.port)];
+    let grants = vec![grant(MethodGroup::Read, "a.example", origin.port)];
     let run = Run::with(grants, secret(), origin.trust());
     let port = origin.port;
     let endpoint = format!("a.example:{port}");
@@ -74,13 +74,14 @@ fn secrets_need_tls_or_an_http_grant_or_loopback() {
     // At home.
     let origin = Origin::plain(HELLO);
     let port = origin.port;
-    let run = Run::with(vec![grant(Methods::Read, "a.example", port)], secret(), Vec::new());
+    let run = Run::with(vec![grant(MethodGroup::Read, "a.example", port)], secret(), Vec::new());
     run.talk(format!(
         "GET http://a.example:{port}/ HTTP/1.1\r\nHost: a.example:{port}\r\nX-Key: {MARK}\r\n\r\n"
     ));
     assert!(origin.received()[0].contains(VALUE));
     // Elsewhere: no socket of a test is elsewhere, so the rule is asked.
-    let permit = |plain| super::super::grant_check::Permit { private: false, plain };
+    let permit =
+        |plain| super::super::grant_check::Permit { allow_private_addresses: false, plain };
     let may = super::super::forward::may_see_secrets;
     let far: IpAddr = "1.1.1.1".parse().unwrap();
     assert!(may(far, Scheme::Https, permit(false)));
@@ -105,7 +106,8 @@ fn secrets_in_responses_are_replaced() {
     for rest in bodies {
         let origin = Origin::plain(format!("HTTP/1.1 200 {VALUE}\r\nX-Echo: <{VALUE}>\r\n{rest}"));
         let port = origin.port;
-        let run = Run::with(vec![grant(Methods::Read, "a.example", port)], secret(), Vec::new());
+        let run =
+            Run::with(vec![grant(MethodGroup::Read, "a.example", port)], secret(), Vec::new());
         let answer = run.talk(format!(
             "GET http://a.example:{port}/ HTTP/1.0\r\nHost: a.example:{port}\r\n\r\n"
         ));
@@ -127,7 +129,7 @@ fn secrets_in_responses_are_replaced() {
 fn large_and_chunked_bodies_are_not_changed() {
     let origin = Origin::plain(HELLO);
     let port = origin.port;
-    let run = Run::with(vec![grant(Methods::Write, "a.example", port)], secret(), Vec::new());
+    let run = Run::with(vec![grant(MethodGroup::Write, "a.example", port)], secret(), Vec::new());
     let head = format!("POST http://a.example:{port}/ HTTP/1.1\r\nHost: a.example:{port}\r\n");
     run.talk(format!(
         "{head}Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{MARK}\r\n0\r\n\r\n",

@@ -9,7 +9,7 @@ fn get(host: &str, port: u16, path: &str) -> String {
 #[test]
 fn granted_get_is_forwarded() {
     let origin = Origin::plain(HELLO);
-    let run = Run::new(vec![grant(Methods::Read, "a.example", origin.port)]);
+    let run = Run::new(vec![grant(MethodGroup::Read, "a.example", origin.port)]);
     let answer = run.talk(get("a.example", origin.port, "/x?y=z"));
     assert_eq!(status(&answer), "200");
     assert!(answer.ends_with("\r\nConnection: close\r\n\r\nhello"), "{answer}");
@@ -26,7 +26,7 @@ fn granted_get_is_forwarded() {
 fn long_get_counts_as_writing() {
     let origin = Origin::plain(HELLO);
     let port = origin.port;
-    let run = Run::new(vec![grant(Methods::Read, "a.example", port)]);
+    let run = Run::new(vec![grant(MethodGroup::Read, "a.example", port)]);
     let facts = |path: usize, header: usize| {
         let (path, data) = ("p".repeat(path), "d".repeat(header));
         let head = format!("GET http://a.example:{port}/{path} HTTP/1.1\r\nHost: a.example:{port}");
@@ -46,7 +46,7 @@ fn long_get_counts_as_writing() {
 fn refused_hosts_are_not_resolved() {
     let origin = Origin::plain(HELLO);
     let port = origin.port;
-    let run = Run::new(vec![grant(Methods::Read, "*.brave.com", port)]);
+    let run = Run::new(vec![grant(MethodGroup::Read, "*.brave.com", port)]);
     for (request, expected) in [
         (get("evil.com", port, "/"), "403"),
         (get("evilbrave.com", port, "/"), "403"),
@@ -104,7 +104,7 @@ fn refused_hosts_are_not_resolved() {
 #[test]
 fn one_connection_one_request() {
     let origin = Origin::plain(HELLO);
-    let run = Run::new(vec![grant(Methods::Read, "a.example", origin.port)]);
+    let run = Run::new(vec![grant(MethodGroup::Read, "a.example", origin.port)]);
     let twice = get("a.example", origin.port, "/1") + &get("evil.com", origin.port, "/2");
     let answer = run.talk(twice);
     assert_eq!(answer.matches("HTTP/1.1").count(), 1, "{answer}");
@@ -118,7 +118,7 @@ fn hop_by_hop_headers_are_removed() {
          Proxy-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n",
     );
     let port = origin.port;
-    let run = Run::new(vec![grant(Methods::Read, "a.example", port)]);
+    let run = Run::new(vec![grant(MethodGroup::Read, "a.example", port)]);
     let answer = run.talk(format!(
         "GET http://a.example:{port}/ HTTP/1.1\r\nHost: a.example:{port}\r\n\
          Proxy-Connection: keep-alive\r\nProxy-Authorization: Basic YTpi\r\nTE: trailers\r\n\
@@ -140,7 +140,7 @@ fn hop_by_hop_headers_are_removed() {
 fn bodies_are_forwarded() {
     let origin = Origin::plain(HELLO);
     let port = origin.port;
-    let run = Run::new(vec![grant(Methods::Write, "a.example", port)]);
+    let run = Run::new(vec![grant(MethodGroup::Write, "a.example", port)]);
     let head = format!("POST http://a.example:{port}/ HTTP/1.1\r\nHost: a.example:{port}\r\n");
     let big = "x".repeat(100_000);
     for (rest, expected) in [
@@ -169,7 +169,7 @@ fn bodies_are_forwarded() {
 fn expect_continue_is_answered() {
     let origin = Origin::plain(HELLO);
     let port = origin.port;
-    let run = Run::new(vec![grant(Methods::Write, "a.example", port)]);
+    let run = Run::new(vec![grant(MethodGroup::Write, "a.example", port)]);
     let mut stream = run.connect();
     write!(
         stream,
@@ -229,7 +229,7 @@ fn responses_of_all_framings_are_forwarded() {
     ] {
         let origin = Origin::plain(answer);
         let port = origin.port;
-        let run = Run::new(vec![grant(Methods::Read, "a.example", port)]);
+        let run = Run::new(vec![grant(MethodGroup::Read, "a.example", port)]);
         let got = run.talk(get("a.example", port, "/").replace("GET", method));
         assert!(got.contains(expected), "{method} {answer:?}: {got}");
     }
@@ -240,7 +240,7 @@ fn http_1_0_clients_get_no_chunks() {
     let origin = Origin::plain(
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
     );
-    let run = Run::new(vec![grant(Methods::Read, "a.example", origin.port)]);
+    let run = Run::new(vec![grant(MethodGroup::Read, "a.example", origin.port)]);
     let answer = run.talk(get("a.example", origin.port, "/").replace("HTTP/1.1", "HTTP/1.0"));
     assert!(answer.ends_with("Connection: close\r\n\r\nhello"), "{answer}");
 }
@@ -248,7 +248,7 @@ fn http_1_0_clients_get_no_chunks() {
 #[test]
 fn incomplete_response_stays_incomplete() {
     let origin = Origin::plain("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel");
-    let run = Run::new(vec![grant(Methods::Read, "a.example", origin.port)]);
+    let run = Run::new(vec![grant(MethodGroup::Read, "a.example", origin.port)]);
     let answer = run.talk(get("a.example", origin.port, "/"));
     assert!(answer.ends_with("3\r\nhel\r\n"), "{answer}");
 }
@@ -257,8 +257,11 @@ fn incomplete_response_stays_incomplete() {
 fn private_addresses_need_a_private_grant() {
     let origin = Origin::plain(HELLO);
     let port = origin.port;
-    let public = |host: &str| HostGrant { private: false, ..grant(Methods::Read, host, port) };
-    let any = grant(Methods::Read, "*", port);
+    let public = |host: &str| HostGrant {
+        allow_private_addresses: false,
+        ..grant(MethodGroup::Read, host, port)
+    };
+    let any = grant(MethodGroup::Read, "*", port);
     let run = Run::new(vec![public("a.example"), public("127.0.0.1"), any]);
     for host in ["a.example", "127.0.0.1", "other.example"] {
         let answer = run.talk(get(host, port, "/"));
@@ -282,7 +285,7 @@ fn name_is_resolved_once_per_connection() {
     let port = origin.port;
     let spy = TcpListener::bind((Ipv4Addr::new(127, 0, 0, 2), port)).unwrap();
     spy.set_nonblocking(true).unwrap();
-    let run = Run::new(vec![grant(Methods::Read, "rebind.example", port)]);
+    let run = Run::new(vec![grant(MethodGroup::Read, "rebind.example", port)]);
     let answers = [[127, 0, 0, 1], [127, 0, 0, 2]].map(|octets| vec![IpAddr::from(octets)]);
     run.names.prepared.lock().unwrap().insert("rebind.example".into(), answers.into());
     assert_eq!(status(&run.talk(get("rebind.example", port, "/"))), "200");
@@ -295,7 +298,10 @@ fn name_is_resolved_once_per_connection() {
 fn name_that_resolves_to_private_address_is_refused() {
     let origin = Origin::plain(HELLO);
     let port = origin.port;
-    let public = HostGrant { private: false, ..grant(Methods::Read, "rebind.example", port) };
+    let public = HostGrant {
+        allow_private_addresses: false,
+        ..grant(MethodGroup::Read, "rebind.example", port)
+    };
     let run = Run::new(vec![public]);
     let forms = ["127.0.0.1", "::1", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::"];
     let answers = forms.map(|text| vec![text.parse().unwrap()]);
@@ -310,7 +316,7 @@ fn name_that_resolves_to_private_address_is_refused() {
 #[test]
 fn unreachable_hosts_are_reported() {
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let run = Run::new(vec![grant(Methods::Read, "a.example", closed)]);
+    let run = Run::new(vec![grant(MethodGroup::Read, "a.example", closed)]);
     let answer = run.talk(get("a.example", closed, "/"));
     assert_eq!(status(&answer), "502");
     assert!(answer.contains("savoir: a.example cannot be reached: Connection refused"), "{answer}");
@@ -324,7 +330,7 @@ fn paths_are_prefixes_of_segments() {
     let run = Run::new(vec![HostGrant {
         path: "/v1".into(),
         scheme: Some(Scheme::Http),
-        ..grant(Methods::Read, "a.example", port)
+        ..grant(MethodGroup::Read, "a.example", port)
     }]);
     assert_eq!(status(&run.talk(get("a.example", port, "/v1/x"))), "200");
     assert_eq!(status(&run.talk(get("a.example", port, "/v1/../x"))), "403");

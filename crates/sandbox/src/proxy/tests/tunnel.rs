@@ -2,7 +2,7 @@
 
 use super::{origin::HELLO, *};
 
-fn https(methods: Methods, host: &str) -> (Origin, Run, String) {
+fn https(methods: MethodGroup, host: &str) -> (Origin, Run, String) {
     let origin = Origin::tls(&[host.trim_matches(['[', ']'])], HELLO);
     let run = Run::with(vec![grant(methods, host, origin.port)], Vec::new(), origin.trust());
     let endpoint = format!("{host}:{}", origin.port);
@@ -11,7 +11,7 @@ fn https(methods: Methods, host: &str) -> (Origin, Run, String) {
 
 #[test]
 fn get_passes_and_post_does_not() {
-    let (origin, run, endpoint) = https(Methods::Read, "a.example");
+    let (origin, run, endpoint) = https(MethodGroup::Read, "a.example");
     let get = format!("GET /x?y HTTP/1.1\r\nHost: {endpoint}\r\n\r\n");
     assert!(run.talk_inside(&endpoint, get).ends_with("hello"));
     let post = format!("POST /x HTTP/1.1\r\nHost: {endpoint}\r\nContent-Length: 4\r\n\r\nbody");
@@ -26,7 +26,7 @@ fn get_passes_and_post_does_not() {
 
 #[test]
 fn requests_in_a_tunnel_must_name_its_host() {
-    let (origin, run, endpoint) = https(Methods::Read, "a.example");
+    let (origin, run, endpoint) = https(MethodGroup::Read, "a.example");
     let port = origin.port;
     for (request, expected) in [
         ("GET / HTTP/1.1\r\nHost: evil.com\r\n\r\n".to_owned(), "421"),
@@ -47,7 +47,7 @@ fn requests_in_a_tunnel_must_name_its_host() {
 
 #[test]
 fn server_name_must_match_the_tunnel() {
-    let (origin, run, endpoint) = https(Methods::Read, "a.example");
+    let (origin, run, endpoint) = https(MethodGroup::Read, "a.example");
     let mut stream = run.tunnel(&endpoint, "evil.com");
     let request = format!("GET / HTTP/1.1\r\nHost: {endpoint}\r\n\r\n");
     let error = stream.write_all(request.as_bytes()).unwrap_err();
@@ -70,7 +70,7 @@ fn server_name_must_match_the_tunnel() {
 
 #[test]
 fn tunnels_without_tls_are_refused() {
-    let (origin, run, endpoint) = https(Methods::Write, "a.example");
+    let (origin, run, endpoint) = https(MethodGroup::Write, "a.example");
     for inside in ["SSH-2.0-OpenSSH_9.6\r\n", "GET / HTTP/1.1\r\nHost: a.example\r\n\r\n", "\0"] {
         let connect = format!("CONNECT {endpoint} HTTP/1.1\r\nHost: {endpoint}\r\n\r\n{inside}");
         let answer = run.talk(connect);
@@ -85,7 +85,7 @@ fn tunnels_without_tls_are_refused() {
 
 #[test]
 fn addresses_need_no_server_name() {
-    let (origin, run, endpoint) = https(Methods::Read, "127.0.0.1");
+    let (origin, run, endpoint) = https(MethodGroup::Read, "127.0.0.1");
     let request = format!("GET / HTTP/1.1\r\nHost: {endpoint}\r\n\r\n");
     assert!(run.talk_inside(&endpoint, request).ends_with("hello"));
     assert_eq!(origin.received().len(), 1);
@@ -97,7 +97,7 @@ fn hosts_with_untrusted_certificates_are_refused() {
     let origin = Origin::tls(&["other.example"], HELLO);
     let endpoint = format!("a.example:{}", origin.port);
     let request = format!("GET / HTTP/1.1\r\nHost: {endpoint}\r\n\r\n");
-    let grants = vec![grant(Methods::Read, "a.example", origin.port)];
+    let grants = vec![grant(MethodGroup::Read, "a.example", origin.port)];
     for trust in [origin.trust(), Vec::new()] {
         let run = Run::with(grants.clone(), secret(), trust);
         let answer = run.talk_inside(&endpoint, &request);
@@ -110,7 +110,7 @@ fn hosts_with_untrusted_certificates_are_refused() {
 
 #[test]
 fn client_that_distrusts_the_authority_is_recorded() {
-    let (_, run, endpoint) = https(Methods::Read, "a.example");
+    let (_, run, endpoint) = https(MethodGroup::Read, "a.example");
     let other = Run::new(Vec::new());
     let stranger = Run { pem: other.pem.clone(), ..run };
     let mut stream = stranger.tunnel(&endpoint, "a.example");

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use savoir_sandbox::{LimitMechanism, MemoryCount, PathGrant, ProcessEnd, limits};
+use savoir_sandbox::{CountedMemory, LimitMechanism, PathGrant, ProcessEnd, limits};
 
 use super::{end_after, marker, policy, start, wait_until};
 use crate::support::{self, NAME, Run, SETUP, processes_with, sandbox_is_supported};
@@ -157,7 +157,7 @@ fn memory_limit_counts_all_processes() {
     }
     let mut policy = policy("together", "");
     policy.limits.memory = 256 << 20;
-    policy.limits.memory_count = MemoryCount::Data;
+    policy.limits.counted_memory = CountedMemory::Data;
     let process = start(policy, "");
     end_after(process.kill_handle().unwrap(), 20 * SECOND);
     let outcome = process.communicate(b"", |_, _| {});
@@ -176,7 +176,7 @@ fn shared_memory_counts_once() {
     }
     let mut policy = policy("shared", "");
     policy.limits.memory = 256 << 20;
-    policy.limits.memory_count = MemoryCount::Data;
+    policy.limits.counted_memory = CountedMemory::Data;
     let run = Run::of(start(policy, ""), b"");
     assert_eq!(run.outcome.end, ProcessEnd::Exited(0));
 }

@@ -46,7 +46,7 @@ fn paths_that_cannot_be_granted() {
     for grant in [
         PathGrant::read(at("link")),
         PathGrant::write(at("link")),
-        PathGrant::private(at("link")),
+        PathGrant::scratch(at("link")),
         PathGrant::protected(at("link")),
         PathGrant::read(at("link/below")),
     ] {
@@ -65,7 +65,7 @@ fn paths_that_cannot_be_granted() {
             assert!(matches!(error, SandboxError::Build { .. }) && names, "{error}");
         }
     }
-    let error = granting(PathGrant::private("/tmp/a\0b"));
+    let error = granting(PathGrant::scratch("/tmp/a\0b"));
     assert!(matches!(error, SandboxError::Nul { what: "a path" }), "{error}");
 }
 

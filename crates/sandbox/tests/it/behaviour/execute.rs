@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::symlink, path::Path};
 
 use savoir_sandbox::{
-    Mount, Network, PathGrant, Policy, ProcessEnd, Sandbox, SandboxError, Userland, Variable,
+    ExtraPrograms, Mount, Network, PathGrant, Policy, ProcessEnd, Sandbox, SandboxError, Variable,
 };
 
 use crate::support::{self, Run, sandbox_is_supported};
@@ -11,7 +11,7 @@ use crate::support::{self, Run, sandbox_is_supported};
 const SHELL: &str = "/bin/sh";
 
 /// Folders of each kind, with a program in the one that is read.
-fn policy(root: &Path, userland: Userland) -> Policy {
+fn policy(root: &Path, extra_programs: ExtraPrograms) -> Policy {
     for name in ["read", "write", "private"] {
         fs::create_dir_all(root.join(name)).unwrap();
     }
@@ -22,10 +22,10 @@ fn policy(root: &Path, userland: Userland) -> Policy {
         paths: vec![
             PathGrant::read(root.join("read")),
             PathGrant::write(root.join("write")),
-            PathGrant::private(root.join("private")),
+            PathGrant::scratch(root.join("private")),
         ],
         programs: programs.to_vec(),
-        userland,
+        extra_programs,
         network: Network::None,
         environment: [("PATH".to_owned(), path)].into(),
         directory: root.to_owned(),
@@ -54,9 +54,9 @@ fn granted_and_private_folders_are_executable_with_the_programs_of_the_system() 
         ("cp /usr/bin/id write/ && ./write/id", "writable"),
         ("cp /usr/bin/id private/ && ./private/id", "private"),
     ] {
-        let (code, text) = shell(policy(&root, Userland::System), script);
+        let (code, text) = shell(policy(&root, ExtraPrograms::System), script);
         assert_eq!(code, 0, "{name}: {text}");
-        let (code, text) = shell(policy(&root, Userland::Listed), script);
+        let (code, text) = shell(policy(&root, ExtraPrograms::None), script);
         assert_eq!(code, 126, "{name} with listed programs: {text}");
     }
 }
@@ -68,7 +68,7 @@ fn set_user_id_bits_have_no_effect_in_any_folder() {
     }
     let folder = support::tempdir();
     let root = folder.path().canonicalize().unwrap();
-    let policy = policy(&root, Userland::System);
+    let policy = policy(&root, ExtraPrograms::System);
     let owned = root.join("read/id");
     support::mode(&owned, 0o6755);
     if support::is_root() {
@@ -91,7 +91,7 @@ fn a_folder_is_shown_at_another_path_and_cannot_be_changed() {
     }
     let folder = support::tempdir();
     let root = folder.path().canonicalize().unwrap();
-    let mut policy = policy(&root, Userland::System);
+    let mut policy = policy(&root, ExtraPrograms::System);
     for name in ["skill/lib", "packages/deep"] {
         fs::create_dir_all(root.join(name)).unwrap();
     }
@@ -117,7 +117,7 @@ fn a_mount_of_a_link_or_of_nothing_is_refused() {
     fs::create_dir_all(root.join("secret")).unwrap();
     symlink(root.join("secret"), root.join("link")).unwrap();
     for source in ["link", "nothing"] {
-        let mut policy = policy(&root, Userland::System);
+        let mut policy = policy(&root, ExtraPrograms::System);
         policy.mounts.push(Mount { path: root.join("private/x"), source: root.join(source) });
         let started = Sandbox::new(policy).unwrap().start(SHELL.as_ref(), &[]);
         let error = started.map(drop).expect_err(source);

@@ -9,7 +9,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use savoir_sandbox::{PathGrant, Policy, Process, ProcessEnd, Sandbox, SandboxError, Watch};
+use savoir_sandbox::{
+    PathGrant, Policy, Process, ProcessEnd, RecordOpenedFiles, Sandbox, SandboxError,
+};
 
 use super::read_text;
 use crate::{
@@ -130,11 +132,11 @@ fn opened_files_are_recorded() {
             PathGrant::read(at("read")),
             PathGrant::write(at("write")),
             PathGrant::protected(at("write/kept")),
-            PathGrant::private(at("private")),
+            PathGrant::scratch(at("private")),
         ],
         programs: vec![CAT.into(), COPY.into()],
         directory: at("read"),
-        watch: Watch::On,
+        record_opened_files: RecordOpenedFiles::On,
         ..Policy::default()
     };
     let sandbox = Sandbox::new(policy).unwrap();
@@ -217,11 +219,11 @@ fn accesses_through_own_links_are_recorded() {
         paths: vec![
             PathGrant::read(at("read")),
             PathGrant::write(at("write")),
-            PathGrant::private(at("private")),
+            PathGrant::scratch(at("private")),
         ],
         programs: [CAT, LINK, SHELL].map(Into::into).to_vec(),
         directory: at("read"),
-        watch: Watch::On,
+        record_opened_files: RecordOpenedFiles::On,
         ..Policy::default()
     };
     let sandbox = Sandbox::new(policy).unwrap();

@@ -168,7 +168,8 @@ fn row<'a>(
     let in_use: Vec<&'static str> = in_use.map(|agent| agent.id).collect();
     let disabled = off.agents(entry.name(), &folders).map(|agent| agent.id);
     let disabled = disabled.filter(|id| in_use.contains(id));
-    let disabled = disabled.chain(off.is_own(entry.name()).then_some("savoir")).collect();
+    let disabled =
+        disabled.chain(off.is_disabled_in_savoir(entry.name()).then_some("savoir")).collect();
     Some(Row {
         name: entry.name(),
         path: paths.next().unwrap_or_default(),

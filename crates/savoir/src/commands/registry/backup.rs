@@ -34,11 +34,11 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: StorageArgs,
+    storage_args: StorageArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    let (file, place) = (&args.file, args.place.place()?);
+    let (file, location) = (&args.file, args.storage_args.location()?);
     if file.is_dir() {
         return Err(CommandError::input(format!("{} is a folder", file.display()))
             .named("is_a_folder")
@@ -49,14 +49,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
             .named("file_exists")
             .hint("name another file, or replace this one: --force"));
     }
-    if !place.exists() {
-        let message = format!("{} does not contain a registry", place.shown_database());
+    if !location.exists() {
+        let message = format!("{} does not contain a registry", location.shown_database());
         return Err(CommandError::input(message)
             .named("registry_missing")
             .hint("name the storage of the server: --data, or --database and --storage"));
     }
     let end = runtime::block_on(async {
-        let (database, storage) = place.open().await?;
+        let (database, storage) = location.open().await?;
         let mut progress = Progress::new();
         let tell = |done, total| progress.update(|| format!("{done} of {total} blobs"));
         let written = backup::write(database.registry(&storage), file, tell).await;

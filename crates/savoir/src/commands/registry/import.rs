@@ -50,7 +50,7 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: StorageArgs,
+    storage_args: StorageArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
@@ -78,9 +78,9 @@ fn import(args: &Args) -> Result<ExitCode, CommandError> {
             .named("mirror_keeps_names")
             .hint("leave out --namespace"));
     }
-    let place = args.place.place()?;
+    let location = args.storage_args.location()?;
     let done = runtime::block_on(async {
-        let (database, storage) = place.open().await?;
+        let (database, storage) = location.open().await?;
         let plan = ImportPlan {
             namespace,
             owner: owner(&database, args.owner.as_deref()).await?,

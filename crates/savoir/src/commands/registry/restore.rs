@@ -45,7 +45,7 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: StorageArgs,
+    storage_args: StorageArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
@@ -74,11 +74,11 @@ fn restore(args: &Args) -> Result<ExitCode, CommandError> {
         let value = json!({"whole": true, "packages": end.packages, "versions": end.versions});
         return print(args, &value, &text);
     }
-    let place = args.place.place()?;
+    let location = args.storage_args.location()?;
     let accounts =
         if args.keep_accounts { ExistingAccounts::Keep } else { ExistingAccounts::Refuse };
     let restored = runtime::block_on(async {
-        let (database, storage) = place.open().await?;
+        let (database, storage) = location.open().await?;
         let total = end.blobs;
         let tell = |done| progress.update(|| format!("{done} of {total} blobs"));
         let registry = database.registry(&storage);
@@ -93,7 +93,7 @@ fn restore(args: &Args) -> Result<ExitCode, CommandError> {
         "accounts_made": imported.accounts, "administrators_made": imported.administrators,
         "administrators_not_made": imported.not_administrators,
     });
-    print(args, &value, &summary_text(&restored, &place.words()))
+    print(args, &value, &summary_text(&restored, &location.storage_options()))
 }
 
 fn print(args: &Args, value: &serde_json::Value, text: &str) -> Result<ExitCode, CommandError> {
@@ -105,7 +105,7 @@ fn print(args: &Args, value: &serde_json::Value, text: &str) -> Result<ExitCode,
     Ok(ExitCode::SUCCESS)
 }
 
-fn summary_text(restored: &Restored, place: &str) -> String {
+fn summary_text(restored: &Restored, storage_options: &str) -> String {
     let imported = &restored.imported;
     let mut text = format!(
         "restored {} with {}\n",
@@ -118,14 +118,14 @@ fn summary_text(restored: &Restored, place: &str) -> String {
         let _ = writeln!(
             text,
             "created {made} without a password; set a password for each: savoir admin \
-             reset-password {first}{place}"
+             reset-password {first}{storage_options}"
         );
     }
     for email in &imported.not_administrators {
         let _ = writeln!(
             text,
             "{email} was an administrator in the backup, but stays a normal user here; to create an \
-             administrator with another address: savoir admin create EMAIL{place}"
+             administrator with another address: savoir admin create EMAIL{storage_options}"
         );
     }
     text

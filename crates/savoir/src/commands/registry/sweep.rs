@@ -35,7 +35,7 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: StorageArgs,
+    storage_args: StorageArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
@@ -43,15 +43,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 }
 
 fn sweep(args: &Args) -> Result<ExitCode, CommandError> {
-    let place = args.place.place()?;
-    if !place.exists() {
-        let message = format!("{} does not contain a registry", place.shown_database());
+    let location = args.storage_args.location()?;
+    if !location.exists() {
+        let message = format!("{} does not contain a registry", location.shown_database());
         return Err(CommandError::input(message)
             .named("registry_missing")
             .hint("name the storage of the server: --data, or --database and --storage"));
     }
     let removed = runtime::block_on(async {
-        let (database, storage) = place.open().await?;
+        let (database, storage) = location.open().await?;
         let registry = database.registry(&storage);
         for name in &args.forget {
             if !registry.unmark(name).await.map_err(|error| sweep_error(&error))? {

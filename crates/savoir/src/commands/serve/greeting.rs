@@ -21,7 +21,7 @@ pub(super) struct Greeting<'a> {
     pub(super) form: LogFormat,
     pub(super) url: String,
     pub(super) address: SocketAddr,
-    pub(super) place: &'a StorageLocation,
+    pub(super) location: &'a StorageLocation,
     pub(super) models: Models,
     /// Who may read the registry, if not everyone.
     pub(super) readers: &'static str,
@@ -60,7 +60,8 @@ impl Greeting<'_> {
             lines.push(("", EVERYWHERE.to_owned()));
         }
         lines.push(("registry", format!("{}/registry{}", self.url, self.readers)));
-        let (database_text, files) = (self.place.shown_database(), self.place.shown_storage());
+        let (database_text, files) =
+            (self.location.shown_database(), self.location.shown_storage());
         lines.push(("data", format!("{database_text}, files in {files}")));
         let skills = storage.skills().names().await?;
         lines.push(("skills", plural(skills.len(), "skill")));
@@ -72,8 +73,8 @@ impl Greeting<'_> {
         lines.push(("search", search));
         if let Some(link) = savoir_server::setup_link(app).await? {
             lines.push(("accounts", format!("no administrator yet; create one here: {link}")));
-            let (savoir, place) = (program(), self.place.words());
-            lines.push(("", format!("or run: {savoir} admin create EMAIL{place}")));
+            let (savoir, storage_options) = (program(), self.location.storage_options());
+            lines.push(("", format!("or run: {savoir} admin create EMAIL{storage_options}")));
         }
         lines.push(("try", self.first_step(&skills)));
         Ok(lines)
@@ -95,7 +96,7 @@ impl Greeting<'_> {
 
     fn first_step(&self, skills: &[String]) -> String {
         let example = skills.iter().find(|name| *name == "article-summary");
-        let Some(skill) = example.and_then(|name| self.place.skill(name)) else {
+        let Some(skill) = example.and_then(|name| self.location.skill(name)) else {
             return format!("curl {}/openapi.json", self.url);
         };
         // Without a model, the prompt can still be rendered.

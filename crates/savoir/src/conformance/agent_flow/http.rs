@@ -34,28 +34,28 @@ struct Request {
     auth: Option<bool>,
 }
 
-/// The answer to the last of several requests.
+/// Sends several requests and returns the answer to the last one.
 pub(super) fn run_http_operation(input: &Value) -> OperationResult {
     let exchange: Exchange = parse_input(input)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(bad)?.block_on(run_exchange(exchange))
+    runtime.map_err(bad_input)?.block_on(run_exchange(exchange))
 }
 
 async fn run_exchange(exchange: Exchange) -> OperationResult {
-    let folder = tempfile::tempdir().map_err(bad)?;
-    let database = Database::open_folder(folder.path()).await.map_err(bad)?;
-    let storage = Storage::folder(&folder.path().join("files")).map_err(bad)?;
+    let folder = tempfile::tempdir().map_err(bad_input)?;
+    let database = Database::open_folder(folder.path()).await.map_err(bad_input)?;
+    let storage = Storage::folder(&folder.path().join("files")).map_err(bad_input)?;
     let mut models = Models::default();
     models.add("stub", Arc::new(ScriptedModel::default()), None);
-    let app = App::new(Config::default(), database, storage, models).await.map_err(bad)?;
-    let listener = TcpListener::bind("127.0.0.1:0").await.map_err(bad)?;
-    let url = format!("http://{}", listener.local_addr().map_err(bad)?);
+    let app = App::new(Config::default(), database, storage, models).await.map_err(bad_input)?;
+    let listener = TcpListener::bind("127.0.0.1:0").await.map_err(bad_input)?;
+    let url = format!("http://{}", listener.local_addr().map_err(bad_input)?);
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let serving = tokio::spawn(serve(app, listener, async {
         let _ = stopped.await;
     }));
     let answer = exchange.send_requests(url).await;
-    // The answer counts, not the farewell.
+    // The answer is complete, so errors on shutdown do not matter.
     let _ = stop.send(());
     serving.abort();
     answer
@@ -63,11 +63,11 @@ async fn run_exchange(exchange: Exchange) -> OperationResult {
 
 impl Exchange {
     async fn send_requests(&self, url: String) -> OperationResult {
-        let http = Client::builder().no_proxy().build().map_err(bad)?;
-        let mut visitor = HttpClient { http, url, token: None };
-        visitor.register().await?;
+        let http = Client::builder().no_proxy().build().map_err(bad_input)?;
+        let mut client = HttpClient { http, url, token: None };
+        client.register().await?;
         for request in &self.setup {
-            let answer = visitor.send(request).await?;
+            let answer = client.send(request).await?;
             if !answer["status"].as_u64().is_some_and(|status| (200..300).contains(&status)) {
                 return Err(OperationError::BadInput(format!(
                     "a request of the setup failed: {answer}"
@@ -75,13 +75,13 @@ impl Exchange {
             }
         }
         for _ in 0..self.repeat_before {
-            visitor.send(&self.request).await?;
+            client.send(&self.request).await?;
         }
-        visitor.send(&self.request).await
+        client.send(&self.request).await
     }
 }
 
-/// The one user.
+/// An HTTP client that is signed in as the only user.
 struct HttpClient {
     http: Client,
     url: String,
@@ -104,7 +104,7 @@ impl HttpClient {
     }
 
     async fn send(&self, request: &Request) -> OperationResult {
-        let method = Method::from_bytes(request.method.as_bytes()).map_err(bad)?;
+        let method = Method::from_bytes(request.method.as_bytes()).map_err(bad_input)?;
         let mut http_request = self.http.request(method, format!("{}{}", self.url, request.path));
         for (name, value) in &request.headers {
             http_request = http_request.header(name, value);
@@ -115,16 +115,16 @@ impl HttpClient {
         if let Some(token) = self.token.as_ref().filter(|_| request.auth != Some(false)) {
             http_request = http_request.bearer_auth(token);
         }
-        let answered = http_request.send().await.map_err(bad)?;
-        let status = answered.status().as_u16();
-        let headers: Map<String, Value> = answered
+        let response = http_request.send().await.map_err(bad_input)?;
+        let status = response.status().as_u16();
+        let headers: Map<String, Value> = response
             .headers()
             .iter()
             .map(|(name, value)| {
                 (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into())
             })
             .collect();
-        let body = answered.text().await.map_err(bad)?;
+        let body = response.text().await.map_err(bad_input)?;
         let mut answer = json!({"status": status, "headers": headers});
         if let Ok(value) = serde_json::from_str::<Value>(&body) {
             answer["json"] = value;
@@ -134,6 +134,6 @@ impl HttpClient {
     }
 }
 
-fn bad(error: impl Display) -> OperationError {
+fn bad_input(error: impl Display) -> OperationError {
     OperationError::BadInput(error.to_string())
 }

@@ -156,7 +156,7 @@ fn namespace_keys_are_trusted_only_with_consent() {
     let purpose = Purpose { owner_scope: "acme", registry: &registry };
     assert!(possession::is_proved(&key, purpose, proof.as_str().expect("a text")), "{proof}");
     assert_eq!((way, body), (format!("POST {at}"), json!({"public_key": public, "label": "desk"})));
-    let seen = SigningKey::generate().expect("a key").public_key().to_text();
+    let seen = SigningKey::generate().expect("a key").public_key().to_base64();
     let (_, body, told) = team_command(&test_env, &["registry", "keys", "add", "acme", &seen]);
     assert_eq!(body.get("proof"), None, "whose secret half is not here");
     assert!(told.contains("did not prove that you own the private key"), "{told}");

@@ -78,7 +78,7 @@ async fn all(registry_storage: &RegistryStorage) -> Value {
     }
     let who = |id: Option<i64>| id.and_then(|id| people.get(&id.to_string()).cloned());
     let mut packages = Vec::new();
-    for index in registry.all_indexes(None, 1000).await.expect("it works") {
+    for index in registry.indexes_after(None, 1000).await.expect("it works") {
         packages.push(package(registry, index, &who).await);
     }
     let acme: OwnerScope = "acme".parse().expect("it works");

@@ -75,7 +75,7 @@ impl Shape for wire::Deprecate {
 /// Why a version is withdrawn.
 #[derive(Debug, ToSchema)]
 struct Withdraw {
-    /// What everybody is told who asks for it.
+    /// The reason, which is shown to everyone who requests the version.
     #[schema(min_length = 1, max_length = 4096)]
     why: String,
 }
@@ -166,7 +166,7 @@ struct ListedSignature {
     /// `publisher` or `auditor`.
     signer: &'static str,
     key_id: String,
-    /// `active`; or `unknown` or `revoked`, which vouch for nothing.
+    /// `active`; or `unknown` or `revoked`, which do not count.
     state: &'static str,
     /// The record, as it would be in `signature.json`.
     #[schema(value_type = Object)]

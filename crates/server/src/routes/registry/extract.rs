@@ -108,8 +108,9 @@ impl<T: DeserializeOwned + Send> FromRequestParts<App> for PathParams<T> {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> RegistryResult<Self> {
         let found = axum::extract::Path::from_request_parts(parts, app).await;
-        let wrong =
-            |_| RegistryApiError::invalid("the path is no valid text; write names as they are");
+        let wrong = |_| {
+            RegistryApiError::invalid("the path is not valid UTF-8; check its percent-encoding")
+        };
         found.map(|axum::extract::Path(value)| Self(value)).map_err(wrong)
     }
 }
@@ -162,7 +163,7 @@ impl Query {
     pub(super) fn range(&self, name: &str) -> RegistryResult<VersionRange> {
         let text = self.text(name).unwrap_or("*");
         VersionRange::parse(text).map_err(|error| {
-            RegistryApiError::invalid(format!("`{name}` is no range of versions: {error}"))
+            RegistryApiError::invalid(format!("`{name}` is not a version range: {error}"))
         })
     }
 }
@@ -186,7 +187,7 @@ pub(super) fn parse_package(namespace: Option<&str>, name: &str) -> RegistryResu
 
 pub(super) fn parse_version(text: &str) -> RegistryResult<Version> {
     savoir_skill::version::parse_version(text)
-        .map_err(|error| RegistryApiError::invalid(format!("this is no version: {error}")))
+        .map_err(|error| RegistryApiError::invalid(format!("this is not a version: {error}")))
 }
 
 pub(super) fn registry(app: &App) -> Registry<'_> {

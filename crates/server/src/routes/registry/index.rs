@@ -151,7 +151,7 @@ async fn closure(
     while !next.is_empty() {
         // Index text that exceeds the limit is not read.
         let left = MAX_RESPONSE_BYTES.saturating_sub(text.len());
-        let level = registry(&app).indexes_within(&next, left).await?.ok_or_else(too_many)?;
+        let level = registry(&app).indexes_up_to_size(&next, left).await?.ok_or_else(too_many)?;
         next = Vec::new();
         for index in level {
             next.extend(needs(&index).filter(|need| known.insert(need.clone())));

@@ -90,7 +90,7 @@ struct ListedKey {
     added_at: String,
     /// Whether its owner has shown that they have its secret half.
     proved: bool,
-    /// Since then it vouches for nothing.
+    /// Signatures of the key no longer count since then.
     revoked_at: Option<String>,
     /// Why it was revoked.
     reason: Option<String>,
@@ -119,7 +119,7 @@ impl ListedKey {
 #[derive(Debug, Serialize, ToSchema)]
 struct RevokedKey {
     key_id: String,
-    /// How many versions it vouched for, and does no more.
+    /// Number of versions whose signatures by this key no longer count.
     lowered: u64,
 }
 
@@ -270,7 +270,7 @@ fn parse_key(text: &str) -> RegistryResult<(PublicKey, String)> {
     let key = PublicKey::parse(text).map_err(|error| wrong(&error))?;
     match key.kind() {
         KeyKind::Ed25519 => {
-            let text = key.to_text();
+            let text = key.to_base64();
             Ok((key, text))
         }
         KeyKind::Ssh => Ok((key, text.trim().to_owned())),

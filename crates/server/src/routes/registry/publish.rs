@@ -12,7 +12,7 @@ use savoir_package::{
     submission::{PublishOptions, Rejection, Submission},
     trust::PublicKey,
 };
-use savoir_registry::{PublishPass, facts_of, vetting::VettingReport};
+use savoir_registry::{PublishPermit, collect_version_facts, vetting::VettingReport};
 use savoir_scan::Verdict;
 use savoir_skill::digest::sha256_hex;
 use savoir_store::registry::{
@@ -69,7 +69,7 @@ async fn publish(
     registry_caller: RegistryCaller,
     request: Request,
 ) -> RegistryResult<(StatusCode, JsonResponse<wire::Published>)> {
-    let pass = wait_for_upload_slot(&app, &registry_caller).await?;
+    let permit = wait_for_upload_slot(&app, &registry_caller).await?;
     let publish_request = PublishRequest::read(Form::read(request).await?).await?;
     let version = match &publish_request.submission.version {
         Some(version) => version.clone(),
@@ -80,36 +80,39 @@ async fn publish(
     registry(&app)
         .must_not_be_taken_down(&publish_request.package, &publish_request.sha256, integrity)
         .await?;
-    let scan = publish_request.vet_package(&app, pass, &version).await?;
+    let scan = publish_request.vet_package(&app, permit, &version).await?;
     let published =
         publish_request.store_version(&app, &registry_caller.actor, version, scan).await?;
     wait_until_visible(&app).await;
     Ok((StatusCode::CREATED, JsonResponse(published)))
 }
 
-/// Waits for a place for an upload or a scan.
+/// Waits for a permit for an upload or a scan.
 pub(super) async fn wait_for_upload_slot(
     app: &App,
     registry_caller: &RegistryCaller,
-) -> RegistryResult<PublishPass> {
-    app.registry_state.publish_limits.wait(registry_caller.caller.user.id).await.ok_or_else(|| {
-        let message = "too much is being published or scanned at once; wait until yours is done";
-        RegistryApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message)
-    })
+) -> RegistryResult<PublishPermit> {
+    app.registry_state.publish_limits.acquire(registry_caller.caller.user.id).await.ok_or_else(
+        || {
+            let message =
+                "too much is being published or scanned at once; wait until yours is done";
+            RegistryApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message)
+        },
+    )
 }
 
-/// Vets a package. The place is held until vetting is done, even if the client disconnects: running
-/// tools are not interrupted.
+/// Vets a package. The permit is released when vetting is done, even if the client disconnects:
+/// running tools are not interrupted.
 pub(super) async fn vet(
     app: &App,
-    pass: Option<PublishPass>,
+    permit: Option<PublishPermit>,
     tree: Tree,
 ) -> RegistryResult<VettingReport> {
-    let turn = app.registry_state.publish_limits.wait_for_scan_turn(pass.as_ref()).await;
+    let scan_permit = app.registry_state.publish_limits.wait_for_scan_turn(permit.as_ref()).await;
     let vetting = app.vetting.clone();
     let vetted = tokio::spawn(async move {
         let vetted = vetting.vet(&tree).await;
-        drop((pass, turn));
+        drop((permit, scan_permit));
         vetted
     });
     vetted.await.map_err(|error| RegistryApiError::failed(&error))
@@ -158,7 +161,7 @@ impl PublishRequest {
         let bytes = form.artifact;
         let read = tokio::task::spawn_blocking(move || {
             let submission = Submission::read(&bytes, &options)?;
-            let facts = facts_of(&submission)?;
+            let facts = collect_version_facts(&submission)?;
             Ok::<_, Rejection>((bytes, submission, facts))
         });
         let read = read.await.map_err(|error| RegistryApiError::failed(&error))?;
@@ -180,14 +183,14 @@ impl PublishRequest {
     async fn vet_package(
         &self,
         app: &App,
-        pass: PublishPass,
+        permit: PublishPermit,
         version: &Version,
     ) -> RegistryResult<ScanResult> {
         let reported = self.reported.as_deref();
         let reported =
             reported.map(|text| PublisherScanReport::read(text, &self.submission, version));
         let reported = reported.transpose()?;
-        let vetted = vet(app, Some(pass), self.submission.tree.clone()).await?;
+        let vetted = vet(app, Some(permit), self.submission.tree.clone()).await?;
         let mut scan = scan_result(&vetted);
         if let Some(reported) = reported {
             reported.make_stricter(&mut scan);

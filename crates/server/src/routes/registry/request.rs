@@ -46,7 +46,7 @@ impl<T: Shape, const MAX_BYTES: usize> FromRequest<App> for Body<T, MAX_BYTES> {
                 _ => error.into(),
             })?;
         let value: Value = serde_json::from_slice(&bytes)
-            .map_err(|error| RegistryApiError::invalid(format!("the body is no JSON: {error}")))?;
+            .map_err(|error| RegistryApiError::invalid(format!("the body is not JSON: {error}")))?;
         let said = |errors: Vec<body::ShapeError>| {
             errors.iter().map(body::ShapeError::sentence).collect::<Vec<_>>().join("; ")
         };
@@ -86,8 +86,9 @@ struct PathNames {
 
 impl PathNames {
     async fn read(parts: &mut Parts, app: &App) -> RegistryResult<Self> {
-        let wrong =
-            |_| RegistryApiError::invalid("the path is no valid text; write names as they are");
+        let wrong = |_| {
+            RegistryApiError::invalid("the path is not valid UTF-8; check its percent-encoding")
+        };
         let found = RawPathParams::from_request_parts(parts, app).await.map_err(wrong)?;
         let mut named = Self::default();
         for (name, value) in &found {

@@ -2,7 +2,7 @@
 
 use axum::{extract::State, http::StatusCode, response::Response};
 use savoir_package::{archive, registry::wire};
-use savoir_registry::PublishPass;
+use savoir_registry::PublishPermit;
 use savoir_store::{
     Timestamp,
     registry::{Actor, PackageName, PackageVersion, RegistryError, ScanResult, ScanVerdict},
@@ -133,9 +133,9 @@ async fn rescan(
     VersionPath { package, version }: VersionPath,
 ) -> RegistryResult<Response> {
     registry(&app).may_appeal_for(&registry_caller.actor, &package).await?;
-    let pass = wait_for_upload_slot(&app, &registry_caller).await?;
+    let permit = wait_for_upload_slot(&app, &registry_caller).await?;
     let known = registry(&app).version(&package, &version).await?;
-    let scan = scan(&app, Some(pass), &known).await?;
+    let scan = scan(&app, Some(permit), &known).await?;
     let scanned = store_scan(&app, &registry_caller.actor, &known, scan).await?;
     Ok(respond(StatusCode::OK, &scanned))
 }
@@ -143,7 +143,7 @@ async fn rescan(
 /// Scans a published version again.
 async fn scan(
     app: &App,
-    pass: Option<PublishPass>,
+    permit: Option<PublishPermit>,
     known: &PackageVersion,
 ) -> RegistryResult<ScanResult> {
     let missing_blob =
@@ -153,7 +153,7 @@ async fn scan(
         tokio::task::spawn_blocking(move || archive::unpack(&bytes).and_then(archive::one_skill));
     let tree = tree.await.map_err(|error| RegistryApiError::failed(&error))?;
     let (_, tree) = tree.map_err(|error| RegistryApiError::failed(&error))?;
-    Ok(scan_result(&vet(app, pass, tree).await?))
+    Ok(scan_result(&vet(app, permit, tree).await?))
 }
 
 async fn store_scan(

@@ -296,7 +296,7 @@ async fn send_newest(
     method: &Method,
     headers: &HeaderMap,
 ) -> RegistryResult<Response> {
-    let chosen = registry(app).newest(package, &query.range("version")?).await?;
+    let chosen = registry(app).resolve_version(package, &query.range("version")?).await?;
     artefacts::send_chosen(app, &chosen, method, headers).await
 }
 

@@ -8,7 +8,9 @@ use axum::{
     response::Response,
 };
 use savoir_package::archive;
-use savoir_registry::{CachePolicy, CacheableResponse, PLAIN_DIGEST_KEY, matches_if_none_match};
+use savoir_registry::{
+    CachePolicy, CacheableResponse, PLAIN_ARCHIVE_DIGEST_KEY, matches_if_none_match,
+};
 use savoir_store::registry::{PackageName, PackageVersion};
 use semver::Version;
 use serde_json::Value;
@@ -151,7 +153,8 @@ async fn plain(
 ) -> RegistryResult<Response> {
     let number = parse_version(number)?;
     let known = find_unblocked(app, name, &number).await?;
-    let digest = known.facts.more.get(PLAIN_DIGEST_KEY).and_then(Value::as_str).map(str::to_owned);
+    let digest =
+        known.facts.more.get(PLAIN_ARCHIVE_DIGEST_KEY).and_then(Value::as_str).map(str::to_owned);
     let large = known.facts.files.iter().map(|file| file.size).sum::<u64>() > CHUNK_BYTES;
     let counts = method == Method::GET && !headers.contains_key(header::RANGE);
     let response = if let Some(sha256) = digest.filter(|_| large) {

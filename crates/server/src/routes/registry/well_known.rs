@@ -15,7 +15,7 @@ use axum::{
     routing::get,
 };
 use savoir_package::archive;
-use savoir_registry::{CachePolicy, CacheableResponse, PLAIN_DIGEST_KEY};
+use savoir_registry::{CachePolicy, CacheableResponse, PLAIN_ARCHIVE_DIGEST_KEY};
 use savoir_store::registry::{Filter, Order, PackageName, SearchablePackage, VersionFacts};
 use serde_json::{Value, json};
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -153,7 +153,7 @@ async fn build_index(app: &App) -> RegistryResult<CacheableResponse> {
 fn archive_or_text(facts: &VersionFacts) -> Option<(&'static str, &'static str, &str)> {
     match facts.files.as_slice() {
         [file] if file.path == MANIFEST => Some(("skill-md", MANIFEST, &file.sha256)),
-        _ => Some(("archive", "skill.zip", facts.more.get(PLAIN_DIGEST_KEY)?.as_str()?)),
+        _ => Some(("archive", "skill.zip", facts.more.get(PLAIN_ARCHIVE_DIGEST_KEY)?.as_str()?)),
     }
 }
 

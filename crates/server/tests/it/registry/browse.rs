@@ -60,7 +60,7 @@ async fn lists_by_what_they_have() {
             let ada = server.register("ada@example.org").await;
             let key = SigningKey::generate().unwrap();
             ada.call(&format!("{API}/namespaces/acme")).await.ok(201);
-            let public = json!({"public_key": key.public_key().to_text()});
+            let public = json!({"public_key": key.public_key().to_base64()});
             ada.post(&format!("{API}/namespaces/acme/keys"), &public).await.ok(201);
             draft("acme/signed", "1.0.0").signed(&key).publish(server, &ada).await;
             let mut other = draft("plain", "1.0.0");

@@ -11,7 +11,7 @@ fn key() -> SigningKey {
 }
 
 fn wanted(key: &SigningKey) -> Value {
-    json!({"public_key": key.public_key().to_text(), "label": "laptop"})
+    json!({"public_key": key.public_key().to_base64(), "label": "laptop"})
 }
 
 async fn tier(server: &TestServer, package: &str) -> Value {
@@ -32,7 +32,7 @@ async fn keys_are_registered_and_everybody_sees_them() {
         for place in ["namespaces/acme", "skills/flat", "skills/anon/note"] {
             let (one, route) = (key(), format!("{API}/{place}/keys"));
             let made = ada.post(&route, &wanted(&one)).await.ok(201);
-            let expected = json!({"key_id": one.key_id(), "public_key": one.public_key().to_text(),
+            let expected = json!({"key_id": one.key_id(), "public_key": one.public_key().to_base64(),
                 "label": "laptop", "added_at": made["added_at"], "proved": false, "revoked_at": null,
                 "reason": null});
             assert_eq!(made, expected);

@@ -31,7 +31,7 @@ async fn every_change_is_there() {
             let bob = |role: &str| json!({"email": "bob@example.org", "role": role});
             robot.post(&format!("{team}/members"), &bob("publisher")).await.ok(200);
             robot.delete(&format!("{team}/members/bob@example.org")).await.ok(204);
-            let public = json!({"public_key": key.public_key().to_text()});
+            let public = json!({"public_key": key.public_key().to_base64()});
             robot.post(&format!("{team}/keys"), &public).await.ok(201);
             let draft = draft("acme/tool", "1.0.0");
             let record = draft.record(&key);

@@ -81,7 +81,7 @@ async fn what_somebody_signed_does_not_count_for_who_took_it() {
     // Its owner has not registered the key yet.
     let reply = publish(&ada, "?namespace=acme", signed.clone()).await;
     assert_eq!(reply.json()["published"]["security_tier"], "experimental", "{}", reply.text);
-    let public = json!({"public_key": key.public_key().to_text(), "label": "found"});
+    let public = json!({"public_key": key.public_key().to_base64(), "label": "found"});
     for namespace in ["bobs", "bobby"] {
         assert_eq!(bob.call(&format!("/registry/api/v1/namespaces/{namespace}")).await.status, 201);
         let keys = format!("/registry/api/v1/namespaces/{namespace}/keys");
@@ -111,7 +111,7 @@ async fn a_key_is_whose_who_has_its_secret_half() {
         possession::prove(key, Purpose { owner_scope, registry: &registry })
     };
     // Somebody who has seen its public half is first, and signs something that they took.
-    let public = key.public_key().to_text();
+    let public = key.public_key().to_base64();
     assert_eq!(bob.post(&keys("bobs"), &json!({"public_key": public})).await.status, 201);
     let mut files = tree(&[("SKILL.md", &manifest("tool", "1.0.0", ""))]);
     let record = trust::sign(&files, "tool", "1.0.0", "ada", &key);
@@ -145,7 +145,7 @@ async fn a_key_is_whose_who_has_its_secret_half() {
     is(&bob.post(&keys("more"), &again).await, 409, "key_taken");
     // Their own namespaces share it, whether they showed it there or not.
     let old = SigningKey::generate().unwrap();
-    let public = old.public_key().to_text();
+    let public = old.public_key().to_base64();
     assert_eq!(ada.call("/registry/api/v1/namespaces/second").await.status, 201);
     assert_eq!(ada.post(&keys("acme"), &json!({"public_key": public})).await.status, 201);
     let shown =

@@ -40,7 +40,7 @@ rule! {
     /// ---
     /// # Demo
     /// ````
-    ALLOWED_TOOLS_LIST = "allowed-tools-list", Warning, fix Unsafe, run allowed_tools
+    ALLOWED_TOOLS_LIST = "allowed-tools-list", Warning, fix Unsafe, run list_or_commas
 }
 
 rule! {
@@ -139,12 +139,12 @@ fn span_of_words(words: &str, value: Span, text: &str) -> Span {
     Span::new(value.start + at, value.start + at + words.len())
 }
 
-/// One look at the field for both rules.
-fn allowed_tools(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+/// Runs `allowed-tools-list` and `allowed-tools-commas`, which read the same field.
+fn list_or_commas(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let document = &context.reading.document;
-    let wanted = [ALLOWED_TOOLS_LIST.code, ALLOWED_TOOLS_COMMAS.code]
+    let enabled = [ALLOWED_TOOLS_LIST.code, ALLOWED_TOOLS_COMMAS.code]
         .map(|code| context.options.is_for(Target::AgentSkills, code));
-    if !wanted.contains(&true) || document.state() == State::Unreadable {
+    if !enabled.contains(&true) || document.state() == State::Unreadable {
         return;
     }
     let Some(entry) = document.fields().and_then(|fields| fields.entry("allowed-tools")) else {
@@ -160,10 +160,11 @@ fn allowed_tools(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         )
         .field("allowed-tools")
         .help("write the tools on one line, separated by spaces");
-        let edit = as_string(items, version)
-            .and_then(|string| Some(Edit::replace(after_key(entry, context.text())?, string)));
+        let edit = list_to_string(items, version).and_then(|string| {
+            Some(Edit::replace(value_span_after_colon(entry, context.text())?, string))
+        });
         if let Some(edit) = edit.filter(|_| !repaired) {
-            problem = problem.fix(Fix::risky(vec![edit]));
+            problem = problem.fix(Fix::unsafe_edits(vec![edit]));
         }
         found.push(problem);
     } else if let Some(text) = entry.value.text()
@@ -180,16 +181,17 @@ fn allowed_tools(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
             entry.value.style(),
             Some(Style::Plain | Style::SingleQuoted | Style::DoubleQuoted)
         );
-        if let Some(blanks) = with_blanks(text).filter(|_| one_line && !repaired) {
-            let written = write_scalar(&blanks, version);
-            problem = problem.fix(Fix::risky(vec![Edit::replace(entry.value.span, written)]));
+        if let Some(without_commas) = replace_commas(text).filter(|_| one_line && !repaired) {
+            let written = write_scalar(&without_commas, version);
+            problem =
+                problem.fix(Fix::unsafe_edits(vec![Edit::replace(entry.value.span, written)]));
         }
         found.push(problem);
     }
 }
 
-/// The items as one string, after a blank; `None` if a tool would fall apart.
-fn as_string(items: &[Node], version: YamlVersion) -> Option<String> {
+/// Joins the items into one string that starts with a space; `None` if a tool would be split.
+fn list_to_string(items: &[Node], version: YamlVersion) -> Option<String> {
     let mut tools = Vec::with_capacity(items.len());
     for item in items {
         let tool = item.text()?.trim();
@@ -203,8 +205,8 @@ fn as_string(items: &[Node], version: YamlVersion) -> Option<String> {
     (!tools.is_empty()).then(|| format!(" {}", write_scalar(&tools.join(" "), version)))
 }
 
-/// From the colon to the end of the value, if there is nothing else between them.
-fn after_key(entry: &Entry, text: &str) -> Option<Span> {
+/// Returns the span from the colon to the end of the value; `None` if it contains a comment.
+fn value_span_after_colon(entry: &Entry, text: &str) -> Option<Span> {
     let key_end = entry.key_span.end;
     let colon = key_end + text.get(key_end..)?.find(':')?;
     let last = entry.value.items()?.last()?.span.end;
@@ -230,7 +232,7 @@ fn has_separating_comma(text: &str) -> bool {
     })
 }
 
-fn with_blanks(text: &str) -> Option<String> {
+fn replace_commas(text: &str) -> Option<String> {
     let grants = split(text);
     let words: Vec<&str> =
         grants.iter().filter_map(|grant| text.get(grant.range.clone())).collect();

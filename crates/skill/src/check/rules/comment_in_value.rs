@@ -65,7 +65,7 @@ fn comment_in_value(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         let sentence = whole.slice(text);
         if !sentence.contains(['\n', '"', '\\']) {
             let quoted = Edit::replace(whole, format!("\"{sentence}\""));
-            problem = problem.fix(Fix::risky(vec![quoted]));
+            problem = problem.fix(Fix::unsafe_edits(vec![quoted]));
         }
         found.push(problem);
     }

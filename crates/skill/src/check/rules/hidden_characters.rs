@@ -346,7 +346,7 @@ fn is_near_right_to_left(text: &str, run: Span) -> bool {
 
 fn problem(text: &str, run: Span, kind: HiddenKind, in_head: bool) -> Diagnostic {
     let hidden = run.slice(text);
-    let delete = Fix::risky(vec![Edit::delete(run)]);
+    let delete = Fix::unsafe_edits(vec![Edit::delete(run)]);
     match kind {
         HiddenKind::Tag => tags(hidden, run),
         HiddenKind::ZeroWidth => Diagnostic::warning(

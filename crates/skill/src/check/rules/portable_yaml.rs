@@ -66,7 +66,7 @@ fn flow_metadata(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     .help("write one `key: value` line for each entry, indented by two spaces");
     let edit = block_style(entry, text).filter(|_| document.state() == State::Clean);
     if let Some(edit) = edit {
-        problem = problem.fix(Fix::risky(vec![edit]));
+        problem = problem.fix(Fix::unsafe_edits(vec![edit]));
     }
     found.push(problem);
 }
@@ -215,11 +215,11 @@ fn difference(context: &Context<'_>, node: &Node, text: &str, found: &mut Vec<Di
     } else if is_text {
         problem = problem
             .help(format!("put it in quotes: \"{text}\""))
-            .fix(Fix::risky(vec![Edit::replace(node.span, format!("\"{text}\""))]));
+            .fix(Fix::unsafe_edits(vec![Edit::replace(node.span, format!("\"{text}\""))]));
     } else if let Some(truth) = here.as_bool() {
         problem = problem
             .help(format!("write `{truth}`"))
-            .fix(Fix::risky(vec![Edit::replace(node.span, truth.to_string())]));
+            .fix(Fix::unsafe_edits(vec![Edit::replace(node.span, truth.to_string())]));
     } else {
         problem = problem.help(format!("write `{here}`, or put it in quotes if it is text"));
     }

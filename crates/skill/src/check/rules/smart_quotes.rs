@@ -89,7 +89,7 @@ fn problem(node: &Node, inner: &str) -> Diagnostic {
         "typographic quotes are part of the value, not around it",
     )
     .help("use plain quotes")
-    .fix(Fix::risky(vec![Edit::replace(node.span, plain)]))
+    .fix(Fix::unsafe_edits(vec![Edit::replace(node.span, plain)]))
 }
 
 #[cfg(test)]

@@ -71,11 +71,11 @@ async fn a_whole_life_in_a_task() {
             registry.yank(&actor, &tool, &one, None).await.unwrap();
             registry.unyank(&actor, &tool, &one).await.unwrap();
             registry.deprecate(&actor, &tool, None, Some("x")).await.unwrap();
-            registry.newest(&tool, &"*".parse().unwrap()).await.unwrap();
+            registry.resolve_version(&tool, &"*".parse().unwrap()).await.unwrap();
             registry.list(&<_>::default(), <_>::default(), None, 1).await.unwrap();
             registry.indexes(std::slice::from_ref(&tool)).await.unwrap();
             registry.summaries(std::slice::from_ref(&tool)).await.unwrap();
-            registry.all_indexes(None, 9).await.unwrap();
+            registry.indexes_after(None, 9).await.unwrap();
             registry.add_downloads(&DownloadCounter::default()).await.unwrap();
             registry.withdraw(&admin, &tool, &one, "x").await.unwrap();
             registry.sweep(Duration::ZERO).await.unwrap();

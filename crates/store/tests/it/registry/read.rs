@@ -25,11 +25,11 @@ async fn the_newest_in_a_range() {
             ("<1", "0.9.0"),
         ] {
             let range = VersionRange::parse(range).unwrap();
-            let found = registry.newest(&tool, &range).await.unwrap();
+            let found = registry.resolve_version(&tool, &range).await.unwrap();
             assert_eq!(found.version, version(expected), "{range}");
         }
         for range in ["^3", "==1.11.0"] {
-            let error = registry.newest(&tool, &VersionRange::parse(range).unwrap()).await;
+            let error = registry.resolve_version(&tool, &VersionRange::parse(range).unwrap()).await;
             assert_eq!(error.unwrap_err().code(), "not_found");
         }
         // Whoever has it already gets it.
@@ -73,8 +73,8 @@ async fn the_index_follows_every_change() {
         let found = registry.indexes(&both).await.unwrap();
         assert_eq!(found.len(), 1);
         let size = found[0].text.len();
-        assert_eq!(registry.indexes_within(&both, size).await.unwrap(), Some(found));
-        assert_eq!(registry.indexes_within(&both, size - 1).await.unwrap(), None);
+        assert_eq!(registry.indexes_up_to_size(&both, size).await.unwrap(), Some(found));
+        assert_eq!(registry.indexes_up_to_size(&both, size - 1).await.unwrap(), None);
         assert_eq!(registry.index(&name("none")).await.unwrap(), None);
     })
     .await;

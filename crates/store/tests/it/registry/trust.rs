@@ -75,7 +75,7 @@ async fn each_version_earns_its_tier() {
         // Nobody chooses it anew.
         let latest = registry.package(&tool).await.unwrap().unwrap().summary.latest;
         assert_eq!(latest, Some(version("1.3.0")));
-        let newest = registry.newest(&tool, &VersionRange::any()).await.unwrap();
+        let newest = registry.resolve_version(&tool, &VersionRange::any()).await.unwrap();
         assert_eq!(newest.version, version("1.3.0"));
         assert_eq!(registry.signatures(&tool, &last).await.unwrap().len(), 2);
     })

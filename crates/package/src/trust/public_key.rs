@@ -101,10 +101,10 @@ impl PublicKey {
     /// Creates a key of a kind from its bytes.
     pub(super) fn new(kind: KeyKind, bytes: Vec<u8>) -> Result<Self, PublicKeyError> {
         let key_id = match kind {
-            KeyKind::Ed25519 => ed25519_id(&bytes)?,
+            KeyKind::Ed25519 => validated_ed25519_id(&bytes)?,
             KeyKind::Ssh => ssh::key_id(&bytes)?,
-            KeyKind::Ecdsa => ecdsa_id(&bytes)?,
-            KeyKind::Certificate => certificate_id(&bytes)?,
+            KeyKind::Ecdsa => validated_ecdsa_id(&bytes)?,
+            KeyKind::Certificate => validated_certificate_id(&bytes)?,
             KeyKind::OpenPgp => openpgp_id(&bytes)?,
         };
         Ok(Self { kind, bytes, key_id })
@@ -112,7 +112,7 @@ impl PublicKey {
 
     /// Creates the public key of one of Savoir's own keys, whose bytes are known to be valid.
     pub(super) fn ed25519(bytes: [u8; 32]) -> Self {
-        Self { kind: KeyKind::Ed25519, key_id: short_id(&bytes), bytes: bytes.to_vec() }
+        Self { kind: KeyKind::Ed25519, key_id: ed25519_key_id(&bytes), bytes: bytes.to_vec() }
     }
 
     pub fn kind(&self) -> KeyKind {
@@ -125,7 +125,7 @@ impl PublicKey {
     }
 
     /// The bytes in base64, as in the list of trusted keys.
-    pub fn to_text(&self) -> String {
+    pub fn to_base64(&self) -> String {
         STANDARD.encode(&self.bytes)
     }
 
@@ -134,51 +134,51 @@ impl PublicKey {
     }
 }
 
-fn short_id(bytes: &[u8]) -> String {
+fn ed25519_key_id(bytes: &[u8]) -> String {
     let mut id = sha256_hex(bytes);
     id.truncate(32);
     id
 }
 
-fn ed25519_id(bytes: &[u8]) -> Result<String, PublicKeyError> {
+fn validated_ed25519_id(bytes: &[u8]) -> Result<String, PublicKeyError> {
     if bytes.len() != 32 || ParsedPublicKey::new(&ED25519, bytes).is_err() {
         return Err(PublicKeyError::Unusable("an Ed25519 key has 32 bytes"));
     }
-    Ok(short_id(bytes))
+    Ok(ed25519_key_id(bytes))
 }
 
-fn ecdsa_id(bytes: &[u8]) -> Result<String, PublicKeyError> {
+fn validated_ecdsa_id(bytes: &[u8]) -> Result<String, PublicKeyError> {
     // An uncompressed point would be accepted, too, and the same key would have two identifiers.
-    let der = bytes.first() == Some(&0x30);
-    let known = ParsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, bytes).is_ok()
+    let is_der = bytes.first() == Some(&0x30);
+    let is_known_curve = ParsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, bytes).is_ok()
         || ParsedPublicKey::new(&ECDSA_P384_SHA384_ASN1, bytes).is_ok();
-    if !der || !known {
+    if !is_der || !is_known_curve {
         return Err(PublicKeyError::Unusable("bundles are signed with P-256 or P-384 keys"));
     }
-    Ok(bundle_id(bytes))
+    Ok(oms_key_id(bytes))
 }
 
-pub(super) fn bundle_id(bytes: &[u8]) -> String {
+pub(super) fn oms_key_id(bytes: &[u8]) -> String {
     format!("oms:{}", oms::hint(bytes))
 }
 
-pub(super) fn x509_id(bytes: &[u8]) -> String {
+pub(super) fn certificate_id(bytes: &[u8]) -> String {
     format!("x509:{}", sha256_hex(bytes))
 }
 
-fn certificate_id(bytes: &[u8]) -> Result<String, PublicKeyError> {
+fn validated_certificate_id(bytes: &[u8]) -> Result<String, PublicKeyError> {
     let certificate = CertificateDer::from(bytes);
     match webpki::anchor_from_trusted_cert(&certificate) {
-        Ok(_) => Ok(x509_id(bytes)),
+        Ok(_) => Ok(certificate_id(bytes)),
         Err(_) => Err(PublicKeyError::Unusable("the certificate cannot be read")),
     }
 }
 
 fn openpgp_id(bytes: &[u8]) -> Result<String, PublicKeyError> {
-    let hashed = openpgp::fingerprinted(bytes).ok_or(PublicKeyError::Unusable(
+    let fingerprinted = openpgp::fingerprinted(bytes).ok_or(PublicKeyError::Unusable(
         "an OpenPGP key begins with a public key packet of version 4 or 6",
     ))?;
-    Ok(match hashed {
+    Ok(match fingerprinted {
         openpgp::FingerprintedKey::Version4(bytes) => {
             format!("openpgp:{}", hex(digest::digest(&SHA1_FOR_LEGACY_USE_ONLY, &bytes).as_ref()))
         }

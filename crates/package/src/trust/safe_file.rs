@@ -12,13 +12,13 @@ use tempfile::{Builder, NamedTempFile};
 /// Writes a file, and replaces an existing one.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_temp_file(path, bytes, 0o644)?.persist(path)?;
-    sync_folder_entry(path)
+    sync_parent_folder(path)
 }
 
 /// Writes a new file; fails with `AlreadyExists` if it exists.
 pub(super) fn create(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     write_temp_file(path, bytes, mode)?.persist_noclobber(path)?;
-    sync_folder_entry(path)
+    sync_parent_folder(path)
 }
 
 /// Reads a file; fails if it has more than `limit` bytes.
@@ -58,19 +58,20 @@ pub(super) fn lock_path(path: &Path) -> PathBuf {
 }
 
 fn write_temp_file(path: &Path, bytes: &[u8], mode: u32) -> io::Result<NamedTempFile> {
-    let mut file =
-        Builder::new().permissions(fs::Permissions::from_mode(mode)).tempfile_in(folder(path))?;
+    let mut file = Builder::new()
+        .permissions(fs::Permissions::from_mode(mode))
+        .tempfile_in(parent_folder(path))?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
     Ok(file)
 }
 
-/// Syncs the folder, because a new file name is only on disk after its folder is.
-fn sync_folder_entry(path: &Path) -> io::Result<()> {
-    fs::File::open(folder(path))?.sync_all()
+/// Syncs the parent folder, because a new file name is only on disk after its folder is.
+fn sync_parent_folder(path: &Path) -> io::Result<()> {
+    fs::File::open(parent_folder(path))?.sync_all()
 }
 
-fn folder(path: &Path) -> &Path {
+fn parent_folder(path: &Path) -> &Path {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     parent.unwrap_or(Path::new("."))
 }
