@@ -147,7 +147,7 @@ fn ensure(holds: bool, why: impl FnOnce() -> String) -> CheckResult {
 }
 
 /// The checks of a group: what each needs, its id, its function, and what it proves.
-macro_rules! checks {
+macro_rules! check_table {
     ($group:ident: $($needs:ident $id:literal => $run:path, $proves:literal;)+) => {
         vec![$($crate::conformance::ConformanceCheck {
             id: format!("{}/{}", $crate::conformance::Group::$group.as_str(), $id),
@@ -158,7 +158,7 @@ macro_rules! checks {
         }),+]
     };
 }
-use checks;
+use check_table;
 
 /// All checks, in the order in which they are run.
 pub fn checks() -> Vec<ConformanceCheck> {

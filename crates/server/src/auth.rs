@@ -12,7 +12,6 @@ use axum::{
 };
 use savoir_skill::digest::sha256_hex;
 use savoir_store::{ApiToken, Role, User, registry::Actor};
-use sha2::{Digest as _, Sha256};
 
 use crate::{
     access::{self, Scope},

@@ -6,7 +6,7 @@ use savoir_skill::digest::sha256_hex;
 use serde_json::Value;
 
 use super::{
-    CheckFailure, CheckResult, ConformanceCheck, TestedRegistry, checks, ensure, fail,
+    CheckFailure, CheckResult, ConformanceCheck, TestedRegistry, check_table, ensure, fail,
     sample::text_of,
     tested_registry::{TestResponse, short},
 };
@@ -17,7 +17,7 @@ const MAX_PAGES: usize = 30;
 const SMALL_PAGE_SIZE: usize = 7;
 
 pub(super) fn checks() -> Vec<ConformanceCheck> {
-    checks! { Discovery:
+    check_table! { Discovery:
         Nothing "config" => config,
             "The index configuration has its version, its address and the address of archives.";
         Nothing "well-known" => well_known, "The server has an agent-skills index for other tools.";

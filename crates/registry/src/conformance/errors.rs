@@ -3,10 +3,10 @@
 use reqwest::Method;
 use serde_json::json;
 
-use super::{CheckResult, ConformanceCheck, TestedRegistry, checks, ensure, sample::text};
+use super::{CheckResult, ConformanceCheck, TestedRegistry, check_table, ensure, sample::text};
 
 pub(super) fn checks() -> Vec<ConformanceCheck> {
-    checks! { Errors:
+    check_table! { Errors:
         Nothing "not-found" => not_found, "What does not exist is 404 not_found.";
         Nothing "method" => method,
             "A wrong method is 405 method_not_allowed, with the allowed methods.";

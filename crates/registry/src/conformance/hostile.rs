@@ -6,14 +6,14 @@ use reqwest::Method;
 use serde_json::Value;
 
 use super::{
-    CheckFailure, CheckRequirement, CheckResult, ConformanceCheck, Group, TestedRegistry, checks,
-    ensure, fail,
+    CheckFailure, CheckRequirement, CheckResult, ConformanceCheck, Group, TestedRegistry,
+    check_table, ensure, fail,
     zips::{HOSTILE_ARCHIVES, HostileArchive},
 };
 
 pub(super) fn checks() -> Vec<ConformanceCheck> {
     let mut checks: Vec<ConformanceCheck> = HOSTILE_ARCHIVES.iter().map(archive).collect();
-    checks.extend(checks! { Hostile:
+    checks.extend(check_table! { Hostile:
         Nothing "paths" => paths, "Paths with traversal or invalid characters are refused.";
         Nothing "names" => names,
             "Invalid names are not found or refused, and never used as file names.";

@@ -5,7 +5,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::{
-    CheckResult, ConformanceCheck, TestedRegistry, checks, ensure, fail, sample::TestSkill,
+    CheckResult, ConformanceCheck, TestedRegistry, check_table, ensure, fail, sample::TestSkill,
 };
 
 /// Number of concurrent uploads of one version.
@@ -14,7 +14,7 @@ const CONCURRENT_PUBLISHES: usize = 12;
 const READS_PER_RACE: usize = 20;
 
 pub(super) fn checks() -> Vec<ConformanceCheck> {
-    checks! { Immutability:
+    check_table! { Immutability:
         Token "race" => race,
             "Of many concurrent uploads of one version, one succeeds, and the others are refused.";
         Token "race-forms" => race_forms,

@@ -6,7 +6,7 @@ use savoir_skill::digest::sha256_hex;
 use serde_json::Value;
 
 use super::{
-    CheckFailure, CheckResult, ConformanceCheck, TestedRegistry, checks, ensure, fail,
+    CheckFailure, CheckResult, ConformanceCheck, TestedRegistry, check_table, ensure, fail,
     sample::{TestSkill, text, text_of, zip},
     tokens::forged,
 };
@@ -15,7 +15,7 @@ use super::{
 const SEARCH_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) fn checks() -> Vec<ConformanceCheck> {
-    checks! { Publish:
+    check_table! { Publish:
         Token "created" => created, "Publishing a form returns 201 and the published version.";
         Token "bare" => bare, "A bare zip can be published as well.";
         Token "read-index" => read_index, "A published version is in its index at once.";

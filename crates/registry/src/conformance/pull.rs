@@ -7,13 +7,13 @@ use semver::Version;
 use serde_json::Value;
 
 use super::{
-    CheckFailure, CheckResult, ConformanceCheck, TestedRegistry, checks, ensure, fail,
+    CheckFailure, CheckResult, ConformanceCheck, TestedRegistry, check_table, ensure, fail,
     sample::{PublishedSample, artifact_path, index_path, text_of},
     tested_registry::TestResponse,
 };
 
 pub(super) fn checks() -> Vec<ConformanceCheck> {
-    checks! { Pull:
+    check_table! { Pull:
         Nothing "index-shape" => index_shape,
             "Every index line has the fields that a resolver needs.";
         Nothing "index-order" => index_order,

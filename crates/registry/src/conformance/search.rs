@@ -3,12 +3,12 @@
 use serde_json::Value;
 
 use super::{
-    CheckFailure, CheckResult, ConformanceCheck, TestedRegistry, checks, ensure, fail,
+    CheckFailure, CheckResult, ConformanceCheck, TestedRegistry, check_table, ensure, fail,
     publish::wait_until_found, sample::text_of,
 };
 
 pub(super) fn checks() -> Vec<ConformanceCheck> {
-    checks! { Search:
+    check_table! { Search:
         Nothing "shape" => shape, "A search returns the query and summaries.";
         Token "exact" => exact, "A search for a name lists that skill first.";
         Token "typo" => typo, "A search finds a name despite a typo.";

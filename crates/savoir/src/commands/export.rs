@@ -39,11 +39,11 @@ pub(crate) struct Args {
     #[arg(long, requires = "output")]
     json: bool,
     #[command(flatten)]
-    storage_args: StorageArgs,
+    storage: StorageArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    let location = args.storage_args.location()?;
+    let location = args.storage.location()?;
     let exported = runtime::block_on(async {
         let (database, storage) = location.open().await?;
         let skill_writer = SkillWriter::new(storage.skills(), database.clone());

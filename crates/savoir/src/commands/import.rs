@@ -39,12 +39,12 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    storage_args: StorageArgs,
+    storage: StorageArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let package = read_package(&args.path)?;
-    let location = args.storage_args.location()?;
+    let location = args.storage.location()?;
     runtime::block_on(async {
         let (database, storage) = location.open().await?;
         let skill_writer = SkillWriter::new(storage.skills(), database.clone());

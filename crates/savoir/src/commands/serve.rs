@@ -55,7 +55,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "HOST:PORT")]
     address: Option<String>,
     #[command(flatten)]
-    storage_args: StorageArgs,
+    storage: StorageArgs,
     /// Public URL of the server, if it differs from the address
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
@@ -158,7 +158,7 @@ impl Args {
             registry_redirect: self.registry.registry_redirect.then_some(true),
             registry_audit: self.registry.registry_audit.clone(),
             registry_detonation: self.registry.no_registry_detonation.then_some(false),
-            ..self.storage_args.layer()
+            ..self.storage.layer()
         }
     }
 }

@@ -14,7 +14,6 @@ use rmcp::{
 use savoir_agent::library::{Library, LibraryError, MAX_SERVED_FILE_BYTES};
 use savoir_skill::{Source, digest::sha256_hex, name::shorten_name, read};
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 
 use super::{
     files::{MAX_SKILL_BYTES, SkillFiles, address, fits, mime_type, parse},

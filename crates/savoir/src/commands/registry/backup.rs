@@ -34,11 +34,11 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    storage_args: StorageArgs,
+    storage: StorageArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    let (file, location) = (&args.file, args.storage_args.location()?);
+    let (file, location) = (&args.file, args.storage.location()?);
     if file.is_dir() {
         return Err(CommandError::input(format!("{} is a folder", file.display()))
             .named("is_a_folder")

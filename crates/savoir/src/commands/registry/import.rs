@@ -50,7 +50,7 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    storage_args: StorageArgs,
+    storage: StorageArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
@@ -78,7 +78,7 @@ fn import(args: &Args) -> Result<ExitCode, CommandError> {
             .named("mirror_keeps_names")
             .hint("leave out --namespace"));
     }
-    let location = args.storage_args.location()?;
+    let location = args.storage.location()?;
     let done = runtime::block_on(async {
         let (database, storage) = location.open().await?;
         let plan = ImportPlan {

@@ -45,7 +45,7 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    storage_args: StorageArgs,
+    storage: StorageArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
@@ -74,7 +74,7 @@ fn restore(args: &Args) -> Result<ExitCode, CommandError> {
         let value = json!({"whole": true, "packages": end.packages, "versions": end.versions});
         return print(args, &value, &text);
     }
-    let location = args.storage_args.location()?;
+    let location = args.storage.location()?;
     let accounts =
         if args.keep_accounts { ExistingAccounts::Keep } else { ExistingAccounts::Refuse };
     let restored = runtime::block_on(async {

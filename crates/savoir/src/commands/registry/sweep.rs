@@ -35,7 +35,7 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    storage_args: StorageArgs,
+    storage: StorageArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 }
 
 fn sweep(args: &Args) -> Result<ExitCode, CommandError> {
-    let location = args.storage_args.location()?;
+    let location = args.storage.location()?;
     if !location.exists() {
         let message = format!("{} does not contain a registry", location.shown_database());
         return Err(CommandError::input(message)
