@@ -111,8 +111,8 @@ pub enum Network {
     /// These hosts, through the filtering proxy only.
     Hosts(Vec<HostGrant>),
     /// None, but every request seems to succeed: nothing is sent and no name is resolved. Requests
-    /// are stored in [`Outcome::caught`](crate::Outcome::caught) and answered with an empty JSON
-    /// object.
+    /// are stored in [`Outcome::trapped_requests`](crate::Outcome::trapped_requests) and answered
+    /// with an empty JSON object.
     Trap,
 }
 

@@ -151,7 +151,7 @@ fn sort_by_weight(mut phrases: Vec<Phrase>) -> Vec<Phrase> {
     phrases
 }
 
-/// The reasons for the question and the warnings, to be shown above the [`words`].
+/// The reasons for the question and the warnings, to be shown above the text of the question.
 pub fn reason_lines(reasons: &[String], warnings: &[String]) -> Vec<QuestionLine> {
     let line =
         |role, label, text: &String| QuestionLine { role, label, text: visible(text).into_owned() };

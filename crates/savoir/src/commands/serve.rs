@@ -40,8 +40,8 @@ use crate::{
 #[command(after_help = "\
 By default the server listens on this machine only and stores everything in one folder. `savoir
 config` lists the settings. Each can be an option, a key in the table [serve] of
-~/.config/savoir/config.toml, or an environment variable (SAVOIR_DATABASE for database). Pass passwords in environment variables: other
-users can see command lines.
+~/.config/savoir/config.toml, or an environment variable (SAVOIR_DATABASE for database). Pass
+passwords in environment variables: other users can see command lines.
 
 Examples:
   savoir serve

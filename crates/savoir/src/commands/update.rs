@@ -30,8 +30,8 @@ Examples:
   savoir update pdf --accept network:read:api.example.com
 
 A new version that adds permissions or tools is refused (exit code 3) until you accept them: on the
-terminal, with --accept NAME, or with --accept all. Files that you edited are merged; conflicts with your edits are marked in the files.
-`savoir undo` reverts an update.
+terminal, with --accept NAME, or with --accept all. Files that you edited are merged; conflicts with
+your edits are marked in the files. `savoir undo` reverts an update.
 Of several skills, those whose source cannot be read are skipped. `savoir outdated` lists updates.
 Exit codes: 1 failed or skipped some, 2 wrong usage, 3 refused.")]
 pub(crate) struct Args {
