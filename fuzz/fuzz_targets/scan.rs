@@ -6,16 +6,8 @@ use savoir_package::{File, Tree};
 use savoir_scan as scan;
 
 const NAMES: [&str; 10] = [
-    "SKILL.md",
-    "run.sh",
-    "run.py",
-    "run.js",
-    "run.ts",
-    "run.ps1",
-    "notes.md",
-    "data.json",
-    "main.go",
-    "Makefile",
+    "SKILL.md", "run.sh", "run.py", "run.js", "run.ts", "run.ps1", "notes.md", "data.json",
+    "main.go", "Makefile",
 ];
 
 fuzz_target!(|bytes: &[u8]| {

@@ -58,14 +58,17 @@ pub(crate) const MAX_REMEMBERED_MODELS: usize = 64;
 pub(crate) const MAX_TEXTS_PER_REQUEST: usize = 32;
 
 /// Texts that a local model embeds before it checks for cancellation.
+#[cfg(feature = "local-embeddings")]
 pub(crate) const LOCAL_BATCH_TEXTS: usize = 8;
 
 /// Bytes of a key file; a longer file is not a key.
 pub(crate) const MAX_KEY_FILE_BYTES: u64 = 16 << 10;
 
 /// Bytes of a file that describes a local model; vocabularies of large models take some 20 MB.
+#[cfg(feature = "local-embeddings")]
 pub(crate) const MAX_DESCRIPTION_FILE_BYTES: u64 = 64 << 20;
 
 /// Bytes of the weights of a local model: with more, one sentence takes seconds without a graphics
 /// card.
+#[cfg(feature = "local-embeddings")]
 pub(crate) const MAX_WEIGHTS_BYTES: u64 = 4 << 30;

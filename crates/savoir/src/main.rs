@@ -4,7 +4,12 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(feature = "server"),
-    allow(dead_code, unused_imports, reason = "a lean build leaves out what uses them")
+    allow(
+        dead_code,
+        unused_imports,
+        clippy::unused_self,
+        reason = "a lean build leaves out what uses them"
+    )
 )]
 
 mod agent_settings;
