@@ -8,15 +8,30 @@ use crate::{
     proxy::{MaskedSecret, new_placeholder},
 };
 
-/// The address of the proxy inside the sandbox.
-const PROXY_URL: &str = "http://127.0.0.1:3128";
+/// Where a program finds the proxy and the files that make it use the proxy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ProxyAccess {
+    pub(crate) url: String,
+    /// The certificates that the program trusts.
+    pub(crate) certificate_file: String,
+    /// The script that makes Node use the proxy.
+    pub(crate) node_script: String,
+}
+
+impl ProxyAccess {
+    /// The proxy in a sandbox that has a network and a root folder of its own.
+    pub(crate) fn in_own_root() -> Self {
+        Self {
+            url: "http://127.0.0.1:3128".to_owned(),
+            certificate_file: "/etc/ssl/certs/ca-certificates.crt".to_owned(),
+            node_script: NODE_PROXY_SCRIPT.to_owned(),
+        }
+    }
+}
 
 /// The path of a script that makes Node use the proxy. It is in the root folder, which cannot be
 /// granted.
 pub(crate) const NODE_PROXY_SCRIPT: &str = "/.savoir-node-proxy.cjs";
-const NODE_OPTIONS: &str = "--require=/.savoir-node-proxy.cjs";
-
-const CERTIFICATE_FILE: &str = "/etc/ssl/certs/ca-certificates.crt";
 
 /// Environment variables in which programs look for the proxy and for trusted certificates.
 const PROXY_VARIABLES: [&str; 6] =
@@ -34,7 +49,7 @@ pub(crate) struct Environment {
 
 pub(crate) fn build_environment(
     policy: &Policy,
-    has_proxy: bool,
+    proxy: Option<&ProxyAccess>,
 ) -> Result<Environment, SandboxError> {
     let mut environment = Environment { variables: Vec::new(), secrets: Vec::new() };
     for (name, variable) in &policy.environment {
@@ -53,14 +68,15 @@ pub(crate) fn build_environment(
         };
         environment.variables.push((name.clone(), value));
     }
-    if has_proxy {
-        let proxy = PROXY_VARIABLES.map(|name| (name, PROXY_URL));
-        let certificates = CERTIFICATE_VARIABLES.map(|name| (name, CERTIFICATE_FILE));
+    if let Some(ProxyAccess { url, certificate_file, node_script }) = proxy {
+        let node_options = format!("--require={node_script}");
+        let proxy = PROXY_VARIABLES.map(|name| (name, url.as_str()));
+        let certificates = CERTIFICATE_VARIABLES.map(|name| (name, certificate_file.as_str()));
         let others = [
             ("NO_PROXY", ""),
             ("no_proxy", ""),
             ("NODE_USE_ENV_PROXY", "1"),
-            ("NODE_OPTIONS", NODE_OPTIONS),
+            ("NODE_OPTIONS", node_options.as_str()),
         ];
         for (name, value) in proxy.into_iter().chain(certificates).chain(others) {
             environment.variables.retain(|(old, _)| old != name);
@@ -79,14 +95,18 @@ impl Environment {
             .map(|(_, value)| value.as_str())
     }
 
+    /// Returns the names and values of all variables.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.variables.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
     pub(crate) fn secrets(&self) -> Vec<MaskedSecret> {
         self.secrets.clone()
     }
 
     /// Returns the variables as `NAME=value` strings for `execve`.
     pub(crate) fn entries(&self) -> Result<Vec<CString>, SandboxError> {
-        let entries =
-            self.variables.iter().map(|(name, value)| CString::new(format!("{name}={value}")));
+        let entries = self.variables().map(|(name, value)| CString::new(format!("{name}={value}")));
         entries.collect::<Result<_, _>>().map_err(|_| SandboxError::Nul { what: "a variable" })
     }
 }

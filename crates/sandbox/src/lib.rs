@@ -60,8 +60,8 @@
 //!   allows or refuses every request, including requests inside TLS, and records a [`HostEvent`]
 //!   for each.
 //! - `linux` builds the sandbox from namespaces, a new root file system, Landlock, a system call
-//!   filter and limits, and supervises the process. Other systems compile `other` instead, which
-//!   refuses to start anything.
+//!   filter and limits, and supervises the process. `macos` uses `sandbox-exec` instead; on other
+//!   systems, `other` refuses to start anything.
 //! - `allocator` is for servers: [`release_free_memory`].
 //! - `support` finds out which sandbox features this machine supports, by trying them.
 //!
@@ -81,20 +81,29 @@ mod host;
 pub mod limits;
 #[cfg(all(target_os = "linux", not(savoir_other_system)))]
 mod linux;
-#[cfg(not(all(target_os = "linux", not(savoir_other_system))))]
-#[path = "other.rs"]
-mod linux;
+#[cfg(any(target_os = "macos", test))]
+#[cfg_attr(not(target_os = "macos"), allow(dead_code, unreachable_pub, unused_imports))]
+mod macos;
+#[cfg(any(savoir_other_system, not(any(target_os = "linux", target_os = "macos"))))]
+mod other;
 mod outcome;
 mod policy;
 mod program_files;
 mod proxy;
 mod support;
 
+#[cfg(all(target_os = "linux", not(savoir_other_system)))]
+use linux as platform;
+#[cfg(all(target_os = "macos", not(savoir_other_system)))]
+use macos as platform;
+#[cfg(any(savoir_other_system, not(any(target_os = "linux", target_os = "macos"))))]
+use other as platform;
+
 pub use allocator::release_free_memory;
 pub use error::SandboxError;
 pub use host::{Host, HostError, HostPattern, is_public};
-pub use linux::{KillHandle, Process, Sandbox, Stream};
 pub use outcome::{Enforcement, FileEvents, LimitMechanism, MovedFile, Outcome, ProcessEnd};
+pub use platform::{KillHandle, Process, Sandbox, Stream};
 pub use policy::{
     Access, CountedMemory, ExtraPrograms, HostGrant, Limits, MethodGroup, Mount, Network,
     PathGrant, Policy, RecordOpenedFiles, Scheme, Secret, TerminalSize, Variable,
@@ -103,4 +112,4 @@ pub use program_files::{
     FileUse, FolderContents, ProgramFiles, ProgramFilesError, TRUSTED_PATH, find_program,
 };
 pub use proxy::{HostEvent, Refusal, TrappedRequest, Verdict};
-pub use support::{FeatureStatus, MissingFeature, RunnableTools, SandboxSupport, landlock_version};
+pub use support::{FeatureStatus, MissingFeature, RunnableTools, SandboxSupport, lacks_landlock};

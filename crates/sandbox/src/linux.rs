@@ -37,6 +37,18 @@ pub(crate) use detect::detect_support;
 pub use launch::Sandbox;
 pub use process::{KillHandle, Process, Stream};
 
+use crate::support::{RunnableTools, SandboxSupport};
+
+/// Returns which tools may run: without Landlock only signed ones, because a second layer is
+/// missing.
+pub(crate) fn runnable_tools(support: &SandboxSupport) -> RunnableTools {
+    match (support.sandbox.is_available() && support.watch.is_available(), support.landlock) {
+        (false, _) => RunnableTools::None,
+        (true, None) => RunnableTools::Signed,
+        (true, Some(_)) => RunnableTools::All,
+    }
+}
+
 /// Returns the Landlock version of the running kernel.
 pub(crate) fn landlock_version() -> Option<u32> {
     sys::landlock_version().ok()

@@ -10,7 +10,7 @@ use crate::{
     outcome::{Enforcement, Outcome},
     policy::{Policy, TerminalSize},
     program_files::ProgramFiles,
-    support::{FeatureStatus, MissingFeature, SandboxSupport},
+    support::{FeatureStatus, MissingFeature, RunnableTools, SandboxSupport},
 };
 
 /// Reports that this system supports no sandbox feature.
@@ -23,6 +23,11 @@ pub(crate) fn detect_support() -> SandboxSupport {
         watch: absent,
         control_groups: false,
     }
+}
+
+/// Returns that no tool may run.
+pub(crate) fn runnable_tools(_support: &SandboxSupport) -> RunnableTools {
+    RunnableTools::None
 }
 
 /// Returns `None`: this system has no Landlock.

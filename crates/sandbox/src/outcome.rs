@@ -79,6 +79,10 @@ pub struct FileEvents {
     pub read: BTreeSet<PathBuf>,
     /// Files opened for writing, created, renamed or removed.
     pub written: BTreeSet<PathBuf>,
+    /// Files that the program removed, renamed or linked, or tried to. Such a call changes the
+    /// folder, so access to the file alone does not suffice for it.
+    #[serde(skip)]
+    pub replaced: BTreeSet<PathBuf>,
     /// The same in scratch folders, which were deleted after the run.
     #[serde(rename = "written_in_vain")]
     pub written_privately: BTreeSet<PathBuf>,

@@ -168,8 +168,12 @@ impl Proxy {
     fn close(&mut self) {
         let Some(accepting) = self.accepting.take() else { return };
         // On Linux this wakes up the accepting thread.
-        let woken = self.listener.shutdown(Shutdown::Both).is_ok();
+        let mut woken = self.listener.shutdown(Shutdown::Both).is_ok();
         self.state.connections.stop(limits::PROXY_STOP_TIMEOUT);
+        if !woken {
+            // Elsewhere a connection does.
+            woken = self.listener.local_addr().and_then(TcpStream::connect).is_ok();
+        }
         if woken {
             // The thread has nothing left to wait for, and its result does not matter.
             let _ = accepting.join();

@@ -1,6 +1,6 @@
 //! Reports which sandbox features this machine supports and which are missing.
 
-use std::io;
+use std::{io, path::PathBuf};
 
 use serde::Serialize;
 use thiserror::Error;
@@ -15,6 +15,15 @@ pub enum MissingFeature {
         reason: io::Error,
         /// A hint how to solve it.
         hint: &'static str,
+    },
+    /// macOS cannot show a file at another path.
+    #[error(
+        "macOS cannot show installed packages at {}; install them for the whole system instead",
+        path.display()
+    )]
+    Mount {
+        /// The path inside the sandbox.
+        path: PathBuf,
     },
     /// There is no sandbox for this operating system yet.
     #[error(
@@ -103,21 +112,17 @@ impl FeatureStatus {
 impl SandboxSupport {
     /// Tries each feature on this machine.
     pub fn detect() -> Self {
-        crate::linux::detect_support()
+        crate::platform::detect_support()
     }
 
     /// Returns which tools this machine may run.
     pub fn runnable_tools(&self) -> RunnableTools {
-        match (self.sandbox.is_available() && self.watch.is_available(), self.landlock) {
-            (false, _) => RunnableTools::None,
-            (true, None) => RunnableTools::Signed,
-            (true, Some(_)) => RunnableTools::All,
-        }
+        crate::platform::runnable_tools(self)
     }
 }
 
-/// Returns the version of Landlock, the second protection of files; `None` if the kernel does not
-/// support it.
-pub fn landlock_version() -> Option<u32> {
-    crate::linux::landlock_version()
+/// Returns whether this machine lacks Landlock, the second protection of files, although its system
+/// could have it. Unsigned programs should not run then.
+pub fn lacks_landlock() -> bool {
+    cfg!(target_os = "linux") && crate::platform::landlock_version().is_none()
 }

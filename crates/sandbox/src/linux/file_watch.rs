@@ -76,7 +76,11 @@ fn watch(listener: &OwnedFd, visible_paths: &VisiblePaths) -> FileEvents {
         // The process may have died since the notification.
         let Ok(notification) = sys::next_notification(listener) else { continue };
         let mut is_allowed = true;
+        let changes_folder = changes_folder(c_long::from(notification.data.nr));
         for (path, access_kind) in accessed_paths(&notification, visible_paths) {
+            if changes_folder && events.replaced.len() < limits::MAX_EVENTS {
+                events.replaced.insert(path.clone());
+            }
             is_allowed &= !creates_ungranted_path(visible_paths, &path, access_kind);
             record_access(&mut events, visible_paths, path, access_kind);
         }
@@ -197,6 +201,25 @@ fn path_arguments(number: c_long, arguments: &[u64; 6]) -> Vec<PathArgument> {
             PathArgument { folder: None, path: 1, access_kind: AccessKind::Create },
         ],
         _ => Vec::new(),
+    }
+}
+
+/// Returns whether a call removes, renames or links an entry of a folder. A file that is mounted by
+/// itself cannot be removed or replaced.
+fn changes_folder(number: c_long) -> bool {
+    match number {
+        libc::SYS_unlinkat
+        | libc::SYS_linkat
+        | libc::SYS_symlinkat
+        | libc::SYS_renameat
+        | libc::SYS_renameat2 => true,
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_rmdir
+        | libc::SYS_unlink
+        | libc::SYS_link
+        | libc::SYS_symlink
+        | libc::SYS_rename => true,
+        _ => false,
     }
 }
 

@@ -24,7 +24,7 @@ use super::{
     usage_monitor::UsageMonitor,
 };
 use crate::{
-    environment,
+    environment::{self, ProxyAccess},
     error::SandboxError,
     outcome::{Enforcement, LimitMechanism},
     policy::{Network, Policy, TerminalSize},
@@ -102,7 +102,8 @@ impl Sandbox {
             }
         };
         let certificate = proxy_inputs.as_ref().map(|(.., authority)| authority.certificate_pem());
-        let environment = environment::build_environment(policy, certificate.is_some())?;
+        let proxy_access = certificate.is_some().then(ProxyAccess::in_own_root);
+        let environment = environment::build_environment(policy, proxy_access.as_ref())?;
         let (uid, gid) = sys::identity();
         let variable = |name| environment.value(name).unwrap_or_default();
         let (user, home) = (variable("USER"), variable("HOME"));
