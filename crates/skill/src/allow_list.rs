@@ -121,19 +121,25 @@ impl From<Cow<'static, str>> for ConditionError {
     }
 }
 
-/// Returns `Ok` if one check passes, else the doubt of one, else the last error.
+/// Returns `Ok` if one check passes, else the doubt of one, else the reasons of all.
 fn first_accepted(
     checks: impl Iterator<Item = Result<(), ConditionError>>,
 ) -> Result<(), ConditionError> {
-    let mut error = ConditionError::NotMet("the parentheses are empty".into());
+    let mut reasons: Vec<Cow<'static, str>> = Vec::new();
+    let mut doubt = None;
     for one in checks {
-        match (one, &error) {
-            (Ok(()), _) => return Ok(()),
-            (Err(ConditionError::NotMet(_)), ConditionError::InDoubt(_)) => {}
-            (Err(why), _) => error = why,
+        match one {
+            Ok(()) => return Ok(()),
+            Err(ConditionError::InDoubt(why)) => doubt = Some(why),
+            Err(ConditionError::NotMet(why)) if reasons.contains(&why) => {}
+            Err(ConditionError::NotMet(why)) => reasons.push(why),
         }
     }
-    Err(error)
+    Err(match doubt {
+        Some(why) => ConditionError::InDoubt(why),
+        None if reasons.is_empty() => ConditionError::NotMet("the parentheses are empty".into()),
+        None => ConditionError::NotMet(reasons.join(", or ").into()),
+    })
 }
 
 impl NotAllowed {
@@ -178,6 +184,13 @@ impl AllowList {
         let is_named = |grants: &[ToolGrant]| grants.iter().any(|grant| tool.is_named_by(grant));
         self.grants.as_deref().is_none_or(is_named)
             && !self.denied.iter().any(|grant| tool.is_ruled_out_by(grant))
+    }
+
+    /// The entries that name none of these tools, as the skill writes them.
+    pub fn find_missing(&self, tools: &[OfferedTool<'_>]) -> Vec<String> {
+        let is_missing = |grant: &&ToolGrant| !tools.iter().any(|tool| tool.is_named_by(grant));
+        let grants = self.grants.iter().flatten().filter(is_missing);
+        grants.map(ToString::to_string).collect()
     }
 
     /// Checks whether a call is allowed.

@@ -176,7 +176,17 @@ pub fn is_skill_file(path: &str) -> bool {
 fn folder_name(root: &Path) -> Option<String> {
     let named = root.file_name().map(ToOwned::to_owned);
     let name = named.or_else(|| root.canonicalize().ok()?.file_name().map(ToOwned::to_owned))?;
-    Some(name.to_string_lossy().into_owned())
+    let name = name.to_string_lossy().into_owned();
+    Some(match name.split_once('~') {
+        // The folder of a second owner's skill on a server.
+        Some((first, owner)) if is_owner(owner) => first.to_owned(),
+        _ => name,
+    })
+}
+
+fn is_owner(text: &str) -> bool {
+    let is_account = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_account || text == "shared"
 }
 
 fn list(root: &Path, prefix: &str, depth: usize, files: &mut Vec<File>) -> io::Result<()> {

@@ -29,11 +29,15 @@
 //!   dialect and returns the [`Skill`].
 //! - [`check`] checks a skill against the rules and applies fixes.
 //! - [`convert`] converts a skill for another system and reports which fields were lost.
-//! - [`python`] reads the functions of `tools.py` and compares them with the declared tools.
+//! - [`compare`] lists the differences between two versions of a skill; [`tokens`] estimates what a
+//!   text costs a model.
+//! - `python` reads the functions of `tools.py` and compares them with the declared tools. It is part
+//!   of the feature `python`, which is on by default.
 //! - [`observed`] records the resources that tools used, to compare them with the declared ones.
 //! - [`render`] renders the prompt of a skill; [`template`] and [`command`] insert values into
-//!   texts and commands; [`permission`], [`version`], [`name`], [`digest`] and [`allowed_tools`]
-//!   are small grammars that all dialects share.
+//!   texts and commands; [`permission`], [`version`], [`name`], [`variable_name`], [`digest`]
+//!   and [`allowed_tools`] are small grammars that all dialects share.
+//! - [`collation`] sorts texts as JavaScript does.
 //!
 //! The crate is synchronous and starts no process. Its only I/O is reading a [`Folder`] and
 //! checking whether a file that is passed as an input can be read.
@@ -44,7 +48,9 @@
 pub mod allow_list;
 pub mod allowed_tools;
 pub mod check;
+pub mod collation;
 pub mod command;
+pub mod compare;
 pub mod convert;
 pub mod dialect;
 pub mod digest;
@@ -55,10 +61,13 @@ pub mod markdown;
 pub mod name;
 pub mod observed;
 pub mod permission;
+#[cfg(feature = "python")]
 pub mod python;
 pub mod render;
 pub mod skill;
 pub mod template;
+pub mod tokens;
+pub mod variable_name;
 pub mod version;
 pub mod yaml;
 

@@ -33,6 +33,28 @@ pub struct CodeFence {
     pub closed: bool,
 }
 
+/// Hints on code blocks, and the program that runs such code.
+const INTERPRETERS: [(&str, &str); 6] = [
+    ("bash", "bash"),
+    ("sh", "sh"),
+    ("python", "python3"),
+    ("python3", "python3"),
+    ("node", "node"),
+    ("javascript", "node"),
+];
+
+/// The first word of an info string, also when attributes follow it.
+pub fn code_hint(info: &str) -> &str {
+    info.split([' ', '\t', '{', ',']).next().unwrap_or_default()
+}
+
+/// The program that runs a code block with this info string, if blocks of this kind can be run.
+pub fn code_interpreter(info: &str) -> Option<&'static str> {
+    let hint = code_hint(info);
+    let found = INTERPRETERS.iter().find(|(word, _)| word.eq_ignore_ascii_case(hint));
+    found.map(|(_, program)| *program)
+}
+
 /// A link or image target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {

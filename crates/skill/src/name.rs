@@ -211,7 +211,9 @@ pub fn is_reserved_namespace(namespace: &str) -> bool {
 /// without one, `artifacts/1.0.0/SKILL.md` would be an archive.
 pub fn is_reserved_skill_name(namespace: Option<&str>, name: &str) -> bool {
     match namespace {
-        Some(_) => ["deprecate", "download", "keys", "members", "transfer"].contains(&name),
+        Some(_) => {
+            ["deprecate", "download", "keys", "members", "reviews", "transfer"].contains(&name)
+        }
         None => name == "artifacts",
     }
 }

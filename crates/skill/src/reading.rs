@@ -134,6 +134,10 @@ fn read_document(document: Document, detection: Detection, folder: Option<&Folde
         skill.resources = folder.resources();
     }
     read_fields(&reader, dialect, &mut skill, &mut diagnostics);
+    // An open bracket swallows the fields after it, which are there.
+    if diagnostics.iter().any(|found| found.code == "unclosed-bracket") {
+        diagnostics.retain(|found| found.code != "missing-field");
+    }
     if document.state() == State::Clean
         || document.state() == State::Repaired
         || is_prose(&document, dialect)

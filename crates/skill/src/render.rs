@@ -19,7 +19,7 @@ use serde_json::{Map, Number, Value};
 use thiserror::Error;
 
 use crate::{
-    dialect::{Dialect, agent_flow},
+    dialect::{Dialect, agent_flow, skillrt::is_anthropic_skill},
     name::shorten_name,
     skill::{Input, InputKind, Mode, Skill},
     template::{self, Grammar, claude},
@@ -129,6 +129,12 @@ impl RenderError {
     }
 }
 
+/// The variable from which a code block reads an input: `pr-url` is in `INPUT_PR_URL`.
+pub fn input_variable(name: &str) -> String {
+    let word = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    format!("INPUT_{}", name.chars().map(word).collect::<String>())
+}
+
 /// Inserts values into the body of a skill and rejects unknown input names.
 ///
 /// A value has the type of the input or is a text that can be parsed as one. `directory` is the
@@ -176,7 +182,7 @@ pub fn fill(
         Placeholders::None => Ok(body.clone()),
         Placeholders::AgentFlow => agent_flow_prompt(skill, inputs),
         Placeholders::Skillrt if skill.mode == Mode::Prose => Ok(body.clone()),
-        Placeholders::Skillrt => skillrt_prompt(skill, inputs),
+        Placeholders::Skillrt => skillrt_prompt(skill, inputs, directory),
         Placeholders::Claude => claude_prompt(skill, inputs, directory),
         Placeholders::BaseDir => Ok(match directory {
             Some(directory) => template::substitute_base_dir(body, directory),
@@ -236,12 +242,21 @@ fn agent_flow_prompt(skill: &Skill, inputs: &Map<String, Value>) -> Result<Strin
     Ok(agent_flow::substitute(&skill.body, &skill.inputs, inputs))
 }
 
-fn skillrt_prompt(skill: &Skill, inputs: &Map<String, Value>) -> Result<String, RenderError> {
+fn skillrt_prompt(
+    skill: &Skill,
+    inputs: &Map<String, Value>,
+    directory: Option<&str>,
+) -> Result<String, RenderError> {
     let mut texts: Vec<(&str, String)> = Vec::with_capacity(skill.inputs.len());
     for input in &skill.inputs {
         texts.push((&input.name, skillrt_text(input, inputs.get(&input.name))?));
     }
-    Ok(template::substitute(&skill.body, Grammar::Skillrt, |name| {
+    // Before the inputs: a value must not become a placeholder.
+    let body = match directory.filter(|_| is_anthropic_skill(skill)) {
+        Some(directory) => Cow::Owned(skill.body.replace("${CLAUDE_SKILL_DIR}", directory)),
+        None => Cow::Borrowed(skill.body.as_str()),
+    };
+    Ok(template::substitute(&body, Grammar::Skillrt, |name| {
         let text = texts.iter().find(|(known, _)| *known == name);
         text.map(|(_, text)| Cow::Borrowed(text.as_str()))
     }))

@@ -63,10 +63,14 @@ pub(crate) enum Shape {
     Bool,
     /// A whole number in a range.
     Integer(i64, i64),
+    /// A whole number; the dialect brings one outside of the range back into it.
+    Clamped(i64, i64),
     /// A number in a range.
     Number(f64, f64),
     /// One of these words.
     Choice(&'static [&'static str]),
+    /// One of these words; the dialect reports other texts itself.
+    Word(&'static [&'static str]),
     /// A list.
     List(&'static Self),
     /// A map with these keys. `Open` accepts other keys silently, `Closed` warns about them.
@@ -75,6 +79,8 @@ pub(crate) enum Shape {
     Table(&'static Self),
     /// One of several shapes; the value is checked against the first with the right type.
     Either(&'static [Self]),
+    /// A shape, or `null`, which is the same as no value.
+    Nullable(&'static Self),
     /// A map of any content.
     Map,
     /// Anything.
@@ -224,6 +230,9 @@ impl Checker<'_> {
                 Some(text) => self.text(text, node, limits, path),
                 None => self.wrong_type(node, shape, path),
             },
+            Shape::Word(_) if node.string(self.version).is_none() => {
+                self.wrong_type(node, shape, path);
+            }
             Shape::Permission if node.text().is_none() => self.wrong_type(node, shape, path),
             Shape::Name(grammar, severity) => self.name(node, *grammar, *severity, path),
             Shape::Version => self.version_text(node, path),
@@ -232,6 +241,7 @@ impl Checker<'_> {
                 self.wrong_type(node, shape, path);
             }
             Shape::Integer(min, max) => self.integer(node, *min, *max, path),
+            Shape::Clamped(..) => self.integer(node, i64::MIN, i64::MAX, path),
             Shape::Number(min, max) => self.number(node, *min, *max, path),
             Shape::Choice(words) => self.choice(node, words, path),
             Shape::List(item) => match node.items() {
@@ -254,12 +264,13 @@ impl Checker<'_> {
                 }
                 None => self.wrong_type(node, shape, path),
             },
+            Shape::Nullable(shape) => self.value(node, shape, path),
             Shape::Either(shapes) => match shapes.iter().find(|shape| self.has_type(node, shape)) {
                 Some(shape) => self.value(node, shape, path),
                 None => self.wrong_type(node, shape, path),
             },
             Shape::Map if node.entries().is_none() => self.wrong_type(node, shape, path),
-            Shape::Permission | Shape::Bool | Shape::Map | Shape::Any => {}
+            Shape::Permission | Shape::Word(_) | Shape::Bool | Shape::Map | Shape::Any => {}
         }
     }
 
@@ -396,7 +407,9 @@ impl Checker<'_> {
         let message = format!("`{path}` is {is}, it must be {wants}");
         let mut problem = Diagnostic::error("wrong-type", node.span, message);
         let scalar = matches!(node.data, NodeData::Scalar { .. });
-        if scalar && matches!(shape, Shape::Text(_) | Shape::Name(..) | Shape::Version) {
+        let is_text =
+            matches!(shape, Shape::Text(_) | Shape::Word(_) | Shape::Name(..) | Shape::Version);
+        if scalar && is_text {
             let quoted = format!("\"{}\"", node.text().unwrap_or_default());
             problem = problem
                 .help(format!("put it in quotes: {quoted}"))
@@ -407,16 +420,17 @@ impl Checker<'_> {
 
     fn has_type(&self, node: &Node, shape: &Shape) -> bool {
         match shape {
-            Shape::Text(_) | Shape::Name(..) | Shape::Version | Shape::Licence => {
+            Shape::Text(_) | Shape::Word(_) | Shape::Name(..) | Shape::Version | Shape::Licence => {
                 node.string(self.version).is_some()
             }
             Shape::Scalar(_) | Shape::Permission | Shape::Choice(_) => node.text().is_some(),
             Shape::Bool => node.boolean(self.version).is_some(),
-            Shape::Integer(..) => node.to_value(self.version).is_i64(),
+            Shape::Integer(..) | Shape::Clamped(..) => node.to_value(self.version).is_i64(),
             Shape::Number(..) => node.to_value(self.version).is_number(),
             Shape::List(_) => node.items().is_some(),
             Shape::Record(..) | Shape::Table(_) | Shape::Map => node.entries().is_some(),
             Shape::Either(shapes) => shapes.iter().any(|shape| self.has_type(node, shape)),
+            Shape::Nullable(shape) => self.has_type(node, shape),
             Shape::Any => true,
         }
     }
@@ -503,11 +517,14 @@ fn complete_version(text: &str) -> Option<String> {
 impl Shape {
     fn describe(&self) -> String {
         match self {
-            Self::Text(_) | Self::Name(..) | Self::Version | Self::Licence => "a string".into(),
+            Self::Text(_) | Self::Word(_) | Self::Name(..) | Self::Version | Self::Licence => {
+                "a string".into()
+            }
             Self::Scalar(_) | Self::Permission => "text".into(),
             Self::Choice(words) => format!("one of {}", list(words)),
             Self::Bool => "`true` or `false`".into(),
-            Self::Integer(..) => "a whole number".into(),
+            Self::Integer(..) | Self::Clamped(..) => "a whole number".into(),
+            Self::Nullable(shape) => shape.describe(),
             Self::Number(..) => "a number".into(),
             Self::List(_) => "a list".into(),
             Self::Record(..) | Self::Table(_) | Self::Map => "a map".into(),
@@ -533,17 +550,18 @@ impl Shape {
                 json!({"type": "string", "pattern": permission::pattern()})
             }
             Self::Bool => json!({"type": "boolean"}),
-            Self::Integer(min, max) => {
+            Self::Integer(min, max) | Self::Clamped(min, max) => {
                 json!({"type": "integer", "minimum": min, "maximum": max})
             }
             Self::Number(min, max) => json!({"type": "number", "minimum": min, "maximum": max}),
-            Self::Choice(words) => json!({"enum": words}),
+            Self::Choice(words) | Self::Word(words) => json!({"enum": words}),
             Self::List(item) => json!({"type": "array", "items": item.schema()}),
             Self::Record(fields, unknown_fields) => record_schema(fields, *unknown_fields),
             Self::Table(item) => json!({"type": "object", "additionalProperties": item.schema()}),
             Self::Either(shapes) => {
                 json!({"anyOf": shapes.iter().map(Self::schema).collect::<Vec<_>>()})
             }
+            Self::Nullable(shape) => json!({"anyOf": [shape.schema(), {"type": "null"}]}),
             Self::Map => json!({"type": "object"}),
             Self::Any => json!({}),
         }
@@ -558,6 +576,23 @@ fn text_schema(mut schema: Value, limits: &[Limit]) -> Value {
     schema
 }
 
+/// Accepts `null` too, which is the same as no value, as the reader does.
+fn allow_null(schema: &mut Value) {
+    let null = json!({"type": "null"});
+    if let Some(shapes) = schema.get_mut("anyOf").and_then(Value::as_array_mut) {
+        if !shapes.contains(&null) {
+            shapes.push(null);
+        }
+    } else if let Some(words) = schema.get_mut("enum").and_then(Value::as_array_mut) {
+        words.push(Value::Null);
+    } else if let Some(types) = schema.get_mut("type") {
+        match types {
+            Value::Array(types) => types.push(json!("null")),
+            one => *one = json!([one, "null"]),
+        }
+    }
+}
+
 /// Returns the JSON Schema of a map with these fields.
 pub(crate) fn record_schema(fields: &[Field], unknown_fields: UnknownFields) -> Value {
     let mut properties = Map::new();
@@ -565,6 +600,9 @@ pub(crate) fn record_schema(fields: &[Field], unknown_fields: UnknownFields) -> 
     for field in fields {
         let mut schema = field.shape.schema();
         let is_required = field.required == Some(Severity::Error);
+        if field.required.is_none() {
+            allow_null(&mut schema);
+        }
         if let Some(schema) = schema.as_object_mut() {
             if is_required && matches!(field.shape, Shape::Text(_) | Shape::Scalar(_)) {
                 schema.insert("minLength".into(), json!(1));

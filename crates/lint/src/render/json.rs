@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::{Serialize, Serializer};
 
 use super::{FileReport, Renderer, Summary};
-use crate::{Diagnostic, Edit, Position, Safety, Severity};
+use crate::{Diagnostic, Edit, Position, Safety, Severity, visible_json};
 
 #[derive(Default)]
 pub(super) struct JsonRenderer {
@@ -25,7 +25,8 @@ impl Renderer for JsonRenderer {
             dialect: report.dialect,
             diagnostics: JsonDiagnostics(report),
         };
-        Ok(serde_json::to_writer(out, &file)?)
+        let json = serde_json::to_string(&file)?;
+        out.write_all(visible_json(&json).as_bytes())
     }
 
     fn finish(&mut self, out: &mut dyn Write, summary: &Summary) -> io::Result<()> {

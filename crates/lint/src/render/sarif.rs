@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::{Serialize, Serializer};
 
 use super::{FileReport, Renderer, RuleDescription, Summary};
-use crate::{Diagnostic, Edit, Fix, Safety, Severity, Span};
+use crate::{Diagnostic, Edit, Fix, Safety, Severity, Span, visible_json};
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
@@ -45,7 +45,8 @@ impl Renderer for SarifRenderer {
             out.write_all(if self.results == 0 { b"\n" } else { b",\n" })?;
             self.results += 1;
             let rule_index = self.rule_index(diagnostic.code);
-            serde_json::to_writer(&mut *out, &sarif_result(report, &uri, diagnostic, rule_index))?;
+            let result = sarif_result(report, &uri, diagnostic, rule_index);
+            out.write_all(visible_json(&serde_json::to_string(&result)?).as_bytes())?;
         }
         Ok(())
     }

@@ -5,24 +5,90 @@
 
 use std::borrow::Cow;
 
-use super::{ConditionError, launchers};
+use super::{ConditionError, launchers, path};
 
 /// Checks a command against a pattern. `git add:*` and `git add *` match the first words, `git
-/// status` matches the whole command. A matching command that may run other programs is in doubt.
+/// status` matches the whole command, `cat docs/*` matches files below `docs`. A matching command
+/// that may run other programs is in doubt.
 pub(super) fn check_command(pattern: &str, command: &str) -> Result<(), ConditionError> {
-    let (pattern_words, has_wildcard) = read_pattern(pattern)?;
-    let words = split_words(command)?;
-    let has_prefix =
-        words.len() >= pattern_words.len() && words.iter().zip(&pattern_words).all(|(a, b)| a == b);
-    if has_prefix && (has_wildcard || words.len() == pattern_words.len()) {
+    let pattern_words = CommandPattern::read(pattern)?;
+    let words = pattern_words.split_command(command)?;
+    if pattern_words.matches(&words) {
         // A pattern without wildcard names the whole command, so there is no doubt.
-        let doubt =
-            has_wildcard.then(|| launchers::find_doubt(&words, pattern_words.len())).flatten();
+        let named = pattern_words.count_fixed_words();
+        let is_whole = !pattern_words.has_more && named == pattern_words.words.len();
+        let doubt = if is_whole { None } else { launchers::find_doubt(&words, named) };
         return doubt.map_or(Ok(()), |why| Err(ConditionError::InDoubt(why)));
     }
     let prefix = strip_wildcard(pattern).unwrap_or(pattern);
-    let expected = if has_wildcard { "start with" } else { "be" };
+    let expected = if pattern_words.has_more { "start with" } else { "be" };
     Err(ConditionError::NotMet(format!("the command must {expected} `{prefix}`").into()))
+}
+
+/// The words of an allowed command. A word after the program may contain `*`, and is then a path
+/// pattern.
+struct CommandPattern {
+    words: Vec<String>,
+    /// Whether any other words may follow.
+    has_more: bool,
+}
+
+impl CommandPattern {
+    fn read(pattern: &str) -> Result<Self, Cow<'static, str>> {
+        let prefix = strip_wildcard(pattern);
+        let words = split_words_with(prefix.unwrap_or(pattern), Globs::Kept)
+            .map_err(|_| "the pattern is not understood")?;
+        let is_understood = |(place, word): (usize, &String)| {
+            !word.contains('*') || (place > 0 && is_path_pattern(word))
+        };
+        if words.is_empty() || !words.iter().enumerate().all(is_understood) {
+            return Err("the pattern is not understood".into());
+        }
+        Ok(Self { words, has_more: prefix.is_some() })
+    }
+
+    /// Splits a command into words. The shell may expand `docs/*` itself if the pattern has exactly
+    /// this word, because every file that it finds fits. It may not expand `*.md`, because a file
+    /// may be named like an option.
+    fn split_command(&self, command: &str) -> Result<Vec<String>, Cow<'static, str>> {
+        let words = split_words_with(command, Globs::Kept)?;
+        let plain = split_words(command);
+        if plain.is_err() && words.iter().all(|word| !word.contains('*') || self.has_glob(word)) {
+            return Ok(words);
+        }
+        plain
+    }
+
+    fn has_glob(&self, word: &str) -> bool {
+        !word.starts_with('*') && self.words.iter().any(|known| known == word)
+    }
+
+    /// The number of words before the first path pattern.
+    fn count_fixed_words(&self) -> usize {
+        self.words.iter().take_while(|word| !word.contains('*')).count()
+    }
+
+    fn matches(&self, words: &[String]) -> bool {
+        let Some(last) = self.words.last().filter(|_| words.len() >= self.words.len()) else {
+            return false;
+        };
+        let (first, others) = words.split_at(self.words.len());
+        let all_match = first.iter().zip(&self.words).all(|(word, known)| fits_word(known, word));
+        // `cat docs/*` covers several files.
+        let others_match = || last.contains('*') && others.iter().all(|word| fits_word(last, word));
+        all_match && (self.has_more || others.is_empty() || others_match())
+    }
+}
+
+/// Whether a word is a pattern for paths. A star alone may stand for anything, also a subcommand.
+fn is_path_pattern(word: &str) -> bool {
+    word.contains(['/', '.']) && path::read_pattern(word).is_ok()
+}
+
+/// Whether a word of a command is the word of a pattern, or a path that fits it.
+fn fits_word(known: &str, word: &str) -> bool {
+    let is_option = word.starts_with('-') && !known.starts_with('-');
+    known == word || (known.contains('*') && !is_option && path::is_below(known, word))
 }
 
 /// Parses a pattern into words, and whether more words may follow.
@@ -40,13 +106,25 @@ fn strip_wildcard(pattern: &str) -> Option<&str> {
     pattern.strip_suffix(":*").or_else(|| pattern.strip_suffix(" *"))
 }
 
+/// Whether an unquoted `*` is shell syntax or part of a word.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Globs {
+    Refused,
+    Kept,
+}
+
 /// Splits a plain command into words.
 fn split_words(command: &str) -> Result<Vec<String>, Cow<'static, str>> {
+    split_words_with(command, Globs::Refused)
+}
+
+fn split_words_with(command: &str, globs: Globs) -> Result<Vec<String>, Cow<'static, str>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut quote = None;
     for c in command.chars() {
-        if is_shell_syntax(quote, word.is_none(), c) {
+        let is_kept = c == '*' && globs == Globs::Kept;
+        if !is_kept && is_shell_syntax(quote, word.is_none(), c) {
             return Err(not_plain_reason(c));
         }
         match (quote, c) {

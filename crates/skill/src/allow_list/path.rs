@@ -7,25 +7,39 @@ type PatternCheck = Result<(), Cow<'static, str>>;
 
 /// Checks a path against a pattern. `*` matches within a path component, `**` matches any
 /// components, and a folder matches everything below it. Both are relative to the working
-/// directory, unless both begin with `/`.
+/// directory. A pattern that begins with `/` also means an absolute path, and one with `//` nothing
+/// else, as in Claude Code.
 pub(super) fn check_path(pattern: &str, path: &str) -> PatternCheck {
     check_path_syntax(path)?;
-    if path.starts_with('/') != pattern.starts_with('/') {
-        return Err(format!("the path must fit `{pattern}`").into());
-    }
-    if matches_pattern(&read_pattern(pattern)?, &split_path(path)) {
+    let is_comparable =
+        if path.starts_with('/') { pattern.starts_with('/') } else { !pattern.starts_with("//") };
+    if is_comparable && matches_pattern(&read_pattern(pattern)?, &split_path(path)) {
         return Ok(());
     }
     Err(format!("the path must fit `{pattern}`").into())
 }
 
+/// Whether a relative or absolute path fits a pattern that begins in the same way.
+pub(super) fn is_below(pattern: &str, path: &str) -> bool {
+    path.starts_with('/') == pattern.starts_with('/') && check_path(pattern, path).is_ok()
+}
+
 /// Whether a path matches a denied pattern; an error if this cannot be determined.
 pub(super) fn is_ruled_out(pattern: &str, path: &str) -> Result<bool, Cow<'static, str>> {
     check_path_syntax(path)?;
-    if path.starts_with('/') != pattern.starts_with('/') {
-        return Err(format!("the path must start like `{pattern}` to be compared").into());
+    let wanted = read_pattern(pattern)?;
+    match (pattern.starts_with('/'), path.starts_with('/')) {
+        // The working directory of the author may be any folder above.
+        (true, true) if !pattern.starts_with("//") => {
+            let anywhere: Vec<&str> = ["**"].into_iter().chain(wanted).collect();
+            Ok(matches_pattern(&anywhere, &split_path(path)))
+        }
+        (true, false) if pattern.starts_with("//") => {
+            Err(format!("the path must start like `{pattern}` to be compared").into())
+        }
+        (false, true) => Err(format!("the path must start like `{pattern}` to be compared").into()),
+        _ => Ok(matches_pattern(&wanted, &split_path(path))),
     }
-    Ok(matches_pattern(&read_pattern(pattern)?, &split_path(path)))
 }
 
 fn check_path_syntax(path: &str) -> PatternCheck {

@@ -143,6 +143,83 @@ fn second_commands_are_rejected() {
 }
 
 #[test]
+fn command_with_path_pattern_allows_files_that_fit() {
+    let allowed = list("Bash(cat docs/*) Bash(python3 scripts/*.py:*) Bash(wc *.md)");
+    for command in [
+        "cat docs/a.md", "cat docs/a.md docs/b/c.md", "cat docs/*", "cat ./docs/a.md",
+        "wc README.md notes.md",
+    ] {
+        assert!(runs(&allowed, command), "{command}");
+    }
+    for command in [
+        "cat", "cat docs", "cat secret", "cat docs/a.md secret", "cat docs/../secret",
+        "cat /docs/a", "cat -n docs/a", "cat docs/a; id", "cat docs/* secret", "cat *",
+        "cat docs/?", "cat docs/a*", "wc *.md", "wc -l x.md", "ls docs/a",
+    ] {
+        assert!(!runs(&allowed, command), "{command}");
+    }
+    assert!(!runs(&list("Bash(git*)"), "git log"), "the program must be named");
+    // A program that runs others is still asked about.
+    let call_arguments = arguments(json!({"command": "find src/a -delete"}));
+    let found = list("Bash(find src/*:*)").check(OfferedTool::Host("run_command"), &call_arguments);
+    assert_eq!(found.unwrap_err().code(), "approval-needed");
+}
+
+#[test]
+fn path_pattern_with_leading_slash_is_relative_to_the_working_directory() {
+    let allowed = list("Read(/src/**) Write(//tmp/out/**)");
+    let fits = |list: &AllowList, tool, path: &str| {
+        list.check(OfferedTool::Host(tool), &arguments(json!({"path": path}))).is_ok()
+    };
+    for path in ["src/a.rs", "./src/a/b.rs", "/src/a.rs"] {
+        assert!(fits(&allowed, "read_file", path), "{path}");
+    }
+    for path in ["docs/a", "/etc/passwd", "src/../docs/a", "lib/src/a"] {
+        assert!(!fits(&allowed, "read_file", path), "{path}");
+    }
+    assert!(
+        fits(&allowed, "write_file", "/tmp/out/a") && !fits(&allowed, "write_file", "tmp/out/a")
+    );
+    let denied = AllowList::of(&policy("Read", "Read(/secrets/**)")).unwrap();
+    for path in ["secrets/a", "/secrets/a", "/home/me/project/secrets/a"] {
+        assert!(!fits(&denied, "read_file", path), "{path}");
+    }
+    assert!(fits(&denied, "read_file", "docs/a") && fits(&denied, "read_file", "/work/docs/a"));
+}
+
+#[test]
+fn entries_without_a_tool_are_found() {
+    let tools = ["read_file", "run_command"].map(OfferedTool::Host);
+    assert_eq!(
+        list("Read WebSearch Bash(git:*) Reed(x)").find_missing(&tools),
+        ["WebSearch", "Reed(x)"]
+    );
+    let denied = AllowList::of(&policy("", "WebSearch")).unwrap();
+    assert!(denied.find_missing(&tools).is_empty());
+}
+
+#[test]
+fn rejection_names_every_rule_of_the_list() {
+    let allowed = list("Bash(git add:*) Bash(git log, npm test) Read(docs/**) Read(*.md)");
+    let why = |tool, call_arguments| {
+        let refused = allowed.check(OfferedTool::Host(tool), &arguments(call_arguments));
+        refused.unwrap_err().to_string()
+    };
+    let command = why("run_command", json!({"command": "rm x"}));
+    assert!(
+        command.ends_with(
+            "the command must start with `git add`, or the command must be `git log`, or the command \
+             must be `npm test`"
+        ),
+        "{command}"
+    );
+    let path = why("read_file", json!({"path": "secret"}));
+    assert!(path.contains("`docs/**`, or the path must fit `*.md`"), "{path}");
+    let once = why("run_command", json!({"command": "rm x; id"}));
+    assert_eq!(once.matches("plain command").count(), 1, "{once}");
+}
+
+#[test]
 fn unknown_allowed_condition_allows_nothing() {
     for text in
         ["Bash(", "Bash(*", "Bash( ", "Bash(git*:*)", "Bash($x:*)", "Bash('open:*)", "Bash(,)"]

@@ -19,11 +19,13 @@ mod hidden_characters;
 mod hidden_comments;
 mod hosts;
 mod input_defaults;
+mod input_in_code_block;
 mod installed_programs;
 mod line_endings;
 mod links;
 mod names;
 mod nested_archives;
+mod network_programs;
 mod observed;
 mod permission_reach;
 mod permissions;
@@ -31,11 +33,13 @@ mod placeholder_text;
 mod placeholders;
 mod portable_yaml;
 mod program_text;
+mod script_interpreter;
 mod secrets;
 mod smart_quotes;
 mod targets;
 mod template_leftovers;
 mod tools;
+#[cfg(feature = "python")]
 mod tools_source;
 mod unknown_dialect;
 mod versions;
@@ -88,12 +92,14 @@ pub(super) static ALL: &[&Rule] = &[
     &yaml_layout::HTML_SPACE,
     &body_shape::INCLUDE_STUB,
     &input_defaults::INPUT_DEFAULT_TYPE,
+    &input_in_code_block::INPUT_IN_CODE_BLOCK,
     &tools::INVALID_COMMAND,
     &yaml_quotes::INVALID_ESCAPE,
     &fields::INVALID_LICENSE,
     &names::INVALID_NAME,
     &permissions::INVALID_PERMISSION,
     &versions::INVALID_RANGE,
+    &fields::INVALID_SCHEMA,
     &tools::INVALID_TOOL_NAME,
     &fields::INVALID_VALUE,
     &versions::INVALID_VERSION,
@@ -115,6 +121,7 @@ pub(super) static ALL: &[&Rule] = &[
     &names::NAME_NOT_KEBAB_CASE,
     &nested_archives::NESTED_ARCHIVE,
     &fields::NESTED_METADATA,
+    &network_programs::NETWORK_NOT_DECLARED,
     &tools::NO_COMMAND,
     &gibberish::NO_PARAMETERS_SECTION,
     &tools::NO_TOOLS,
@@ -133,6 +140,7 @@ pub(super) static ALL: &[&Rule] = &[
     &fields::RESERVED_FIELD,
     &names::RESERVED_PREFIX,
     &versions::RUNTIME_TOO_NEW,
+    &script_interpreter::SCRIPT_WITHOUT_INTERPRETER,
     &body_shape::SECOND_FRONTMATTER,
     &command_templates::SHELL_OPERATOR,
     &hosts::SIDE_FILE,
@@ -146,12 +154,19 @@ pub(super) static ALL: &[&Rule] = &[
     &permission_reach::TIER_PERMISSION,
     &gibberish::TIMEOUT_CLAMPED,
     &fields::TOO_LONG,
+    #[cfg(feature = "python")]
     &tools_source::TOOL_NOT_DECLARED,
+    #[cfg(feature = "python")]
     &tools_source::TOOL_NOT_DECORATED,
+    #[cfg(feature = "python")]
     &tools_source::TOOL_NOT_IN_SOURCE,
+    #[cfg(feature = "python")]
     &tools_source::TOOL_RETURNS_NO_JSON,
+    #[cfg(feature = "python")]
     &tools_source::TOOL_SIGNATURE_DIFFERS,
+    #[cfg(feature = "python")]
     &tools_source::TOOL_WITHOUT_DOCSTRING,
+    #[cfg(feature = "python")]
     &tools_source::TOOLS_PY_UNREADABLE,
     &gibberish::UNCLEAR_REQUIRED,
     &yaml_layout::UNCLOSED_BRACKET,
@@ -162,12 +177,14 @@ pub(super) static ALL: &[&Rule] = &[
     &command_templates::UNDECLARED_PARAMETER,
     &placeholders::UNDECLARED_PLACEHOLDER,
     &permission_reach::UNENFORCEABLE_PERMISSION,
+    &allowed_tools::UNKNOWN_ALLOWED_TOOLS,
     &unknown_dialect::UNKNOWN_DIALECT,
     &fields::UNKNOWN_FIELD,
     &fields::UNKNOWN_INPUT_TYPE,
     &gibberish::UNKNOWN_MODE,
     &hosts::UNKNOWN_OS,
     &gibberish::UNKNOWN_PARAMETER_TYPE,
+    &versions::UNKNOWN_RUNTIME,
     &bundled_files::UNMENTIONED_FILE,
     &yaml_quotes::UNQUOTED_COLON,
     &yaml_quotes::UNQUOTED_SPECIAL,

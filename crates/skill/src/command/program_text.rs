@@ -2,7 +2,11 @@
 //!
 //! The value of such a placeholder would be executed as code.
 
+mod languages;
+
+use self::languages::{Effect, LANGUAGES, is_started, open_texts};
 use super::{CommandTemplate, Fragment, Modifier, fragments};
+use crate::skill::{Parameter, ParameterKind};
 
 /// A placeholder inside code that is passed to an interpreter.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +17,8 @@ pub struct ProgramText {
     pub parameter: String,
     /// The index of the word that contains the placeholder; 0 is the program.
     pub word: usize,
+    /// Whether the code can start programs. Such a command is not run.
+    pub executes: bool,
     /// How to pass the value as an argument instead.
     pub rewrite: String,
 }
@@ -102,34 +108,76 @@ const AWK_VALUES: [&str; 3] = ["-v", "-F", "-f"];
 
 impl CommandTemplate {
     /// Returns the placeholders that become part of program code, in order.
-    pub fn program_texts(&self) -> Vec<ProgramText> {
+    pub fn program_texts(&self, parameters: &[Parameter]) -> Vec<ProgramText> {
         let args = self.args.iter().map(super::ArgTemplate::text);
         let words: Vec<&str> = std::iter::once(self.program.as_str()).chain(args).collect();
-        program_texts(&words)
+        let mut found = interpreter_texts(&words);
+        found.extend(language_texts(&words, parameters));
+        found.sort_by_key(|text| text.word);
+        found.dedup_by_key(|text| text.word);
+        found
     }
 }
 
-fn program_texts(words: &[&str]) -> Vec<ProgramText> {
+fn interpreter_texts(words: &[&str]) -> Vec<ProgramText> {
     let mut found = Vec::new();
     for (at, word) in words.iter().enumerate() {
-        let name = word.rsplit('/').next().unwrap_or_default();
+        let name = base_name(word);
         let Some(reader) = READERS.iter().find(|reader| reader.names.contains(&name)) else {
             continue;
         };
         for (offset, text) in texts(reader, &words[at + 1..]) {
-            if let Some(parameter) = placeholder(text) {
+            if let Some(parameter) = placeholder(text, &|_| false) {
                 found.push(ProgramText {
                     program: name.to_owned(),
-                    rewrite: reader.rewrite.replace("{{x}}", &format!("{{{{{parameter}}}}}")),
+                    executes: true,
+                    rewrite: rewrite(reader.rewrite, &parameter),
                     parameter,
                     word: at + 1 + offset,
                 });
             }
         }
     }
-    found.sort_by_key(|text| text.word);
-    found.dedup_by_key(|text| text.word);
     found
+}
+
+/// As [`interpreter_texts`], for [`LANGUAGES`]. A number or a boolean cannot contain code.
+fn language_texts(words: &[&str], parameters: &[Parameter]) -> Vec<ProgramText> {
+    let is_number = |name: &str| {
+        let is_plain = |kind| matches!(kind, ParameterKind::Integer | ParameterKind::Boolean);
+        parameters.iter().any(|parameter| parameter.name == name && is_plain(parameter.kind))
+    };
+    let mut found = Vec::new();
+    for (at, word) in words.iter().enumerate().filter(|(at, _)| is_started(words, *at)) {
+        let name = base_name(word);
+        let Some(language) = LANGUAGES.iter().find(|language| language.names.contains(&name))
+        else {
+            continue;
+        };
+        let rest = &words[at + 1..];
+        let executes = match language.effect {
+            Effect::Executes => true,
+            Effect::ExecutesUnless(option) => !rest.contains(&option),
+            Effect::Computes => false,
+        };
+        let texts = open_texts(language, rest, &is_number).into_iter();
+        found.extend(texts.map(|(offset, parameter)| ProgramText {
+            program: name.to_owned(),
+            executes,
+            rewrite: rewrite(language.rewrite, &parameter),
+            parameter,
+            word: at + 1 + offset,
+        }));
+    }
+    found
+}
+
+fn base_name(word: &str) -> &str {
+    word.rsplit('/').next().unwrap_or_default()
+}
+
+fn rewrite(text: &str, parameter: &str) -> String {
+    text.replace("{{x}}", &format!("{{{{{parameter}}}}}"))
 }
 
 /// Returns the code among the words after an interpreter, with the index of each word.
@@ -194,10 +242,10 @@ fn is_joined(word: &str, reader: &Reader) -> bool {
 
 /// Returns the first placeholder whose value the caller chooses. A flag is text of the author and
 /// does not count.
-fn placeholder(text: &str) -> Option<String> {
+fn placeholder(text: &str, is_harmless: &dyn Fn(&str) -> bool) -> Option<String> {
     fragments(text).into_iter().find_map(|part| match part {
         Fragment::Variable { modifier: Some(Modifier::Flag(_)), .. } | Fragment::Literal(_) => None,
-        Fragment::Variable { name, .. } => Some(name),
+        Fragment::Variable { name, .. } => Some(name).filter(|name| !is_harmless(name)),
     })
 }
 
@@ -206,7 +254,7 @@ mod tests {
     use super::*;
 
     fn found(command: &str) -> Vec<(String, usize)> {
-        let texts = CommandTemplate::parse(command).unwrap().program_texts();
+        let texts = CommandTemplate::parse(command).unwrap().program_texts(&[]);
         texts.into_iter().map(|text| (text.parameter, text.word)).collect()
     }
 
@@ -229,7 +277,8 @@ mod tests {
         ] {
             assert_eq!(found(command), [("x".to_owned(), word)], "{command}");
         }
-        let bash = CommandTemplate::parse("bash -c \"echo {{name}}\"").unwrap().program_texts();
+        let bash = CommandTemplate::parse("bash -c \"echo {{name}}\"").unwrap();
+        let bash = bash.program_texts(&[]);
         assert!(bash[0].rewrite.ends_with("bash -c 'echo \"$1\"' -- {{name}}"), "{bash:?}");
     }
 

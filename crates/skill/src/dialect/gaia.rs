@@ -21,9 +21,30 @@ use crate::{
     version::{self, VersionRange},
     yaml::{Entry, Node, YamlVersion, write::write_scalar},
 };
+#[cfg(feature = "python")]
+use crate::{folder::Folder, python};
 
 #[derive(Debug)]
 pub(super) struct Gaia;
+
+/// Fills in missing descriptions of tools with the docstrings of their functions.
+#[cfg(feature = "python")]
+fn describe_by_docstrings(folder: Option<&Folder>, tools: &mut [Tool]) {
+    if tools.iter().all(|tool| !tool.description.is_empty()) {
+        return;
+    }
+    let source = folder.filter(|folder| folder.has(python::TOOLS_FILE));
+    let source = source.and_then(|folder| folder.read(python::TOOLS_FILE).ok());
+    let source = source.and_then(|bytes| String::from_utf8(bytes).ok());
+    // Other rules report a file that cannot be read.
+    let Some(module) = source.and_then(|source| python::parse(&source).ok()) else { return };
+    for tool in tools.iter_mut().filter(|tool| tool.description.is_empty()) {
+        let function = module.function(&tool.name);
+        if let Some(text) = function.and_then(|function| function.docstring.as_ref()) {
+            tool.description.clone_from(text);
+        }
+    }
+}
 
 /// Where a file stores the fields of GAIA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -227,6 +248,8 @@ impl Language for Gaia {
         skill.policy.allowed_tools = reader.tools("allowed-tools");
         let tools = reader.node(&at("tools")).and_then(Node::items).unwrap_or_default();
         skill.tools = tools.iter().filter_map(|node| tool(node, reader.version)).collect();
+        #[cfg(feature = "python")]
+        describe_by_docstrings(reader.folder, &mut skill.tools);
         let need = |key: &str| at(&format!("requirements.{key}"));
         let requirements = &mut skill.requirements;
         requirements.model = reader.text(&need("model"));
@@ -251,6 +274,16 @@ impl Language for Gaia {
         ranges(skills, &key, found);
         skill_references(skills, &key, found);
         values::check(reader, skill, found);
+        // A docstring is a description, too.
+        let tools = place(reader, "tools");
+        let described =
+            skill.tools.iter().enumerate().filter(|(_, tool)| !tool.description.is_empty());
+        let fields: Vec<String> =
+            described.map(|(at, _)| format!("{tools}[{at}].description")).collect();
+        found.retain(|found| {
+            let is_described = found.field.as_ref().is_some_and(|field| fields.contains(field));
+            found.code != "missing-field" || !is_described
+        });
     }
 
     fn grants(&self, document: &Document) -> Vec<Grant> {

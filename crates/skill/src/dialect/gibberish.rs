@@ -45,10 +45,18 @@ const FIELDS: &[Field] = &[
         "What the skill does and when to use it; cut at 256 characters.",
     ),
     Field::optional("author", Shape::Text(&[]), "Who wrote it."),
-    Field::optional("modes", Shape::List(&Shape::Text(&[])), "Situations in which it is offered."),
+    Field::optional(
+        "modes",
+        Shape::List(&Shape::Word(&MODES)),
+        "Situations in which it is offered.",
+    ),
     Field::optional("read_only", Shape::Bool, "Changes nothing, so it may run without asking."),
     Field::optional("always_ask", Shape::Bool, "Asks before every run."),
-    Field::optional("timeout", Shape::Integer(i64::MIN, i64::MAX), "Seconds, from 1 to 300."),
+    Field::optional(
+        "timeout",
+        Shape::Clamped(*TIMEOUT.start(), *TIMEOUT.end()),
+        "Seconds, from 1 to 300.",
+    ),
     Field::optional("network", Shape::Bool, "Needs the network."),
 ];
 

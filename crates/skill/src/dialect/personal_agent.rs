@@ -25,7 +25,9 @@ use crate::{
 };
 
 pub use lifecycle::{CurationInfo, Lifecycle, Provenance, preamble_line};
-pub use portable::{derive_handle, prepare_export, prepare_import};
+pub use portable::{
+    add_description, derive_handle, has_description, prepare_export, prepare_import,
+};
 
 #[derive(Debug)]
 pub(super) struct PersonalAgent;

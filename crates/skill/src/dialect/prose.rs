@@ -72,7 +72,7 @@ impl Language for Prose {
 }
 
 /// Returns the first paragraph that is not a heading, as one line.
-fn first_paragraph(body: &str) -> Option<String> {
+pub(super) fn first_paragraph(body: &str) -> Option<String> {
     let mut words = Vec::new();
     for line in body.lines() {
         let line = line.trim();

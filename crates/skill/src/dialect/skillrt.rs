@@ -1,10 +1,11 @@
 //! Implements the dialect of skillrt: typed inputs, outputs, dependencies and permissions; or
 //! prose.
 
+mod json_schema;
 mod run;
 mod store;
 
-use savoir_lint::{Diagnostic, Edit, Fix};
+use savoir_lint::{Diagnostic, Edit, Fix, words::nearest};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -24,6 +25,7 @@ use crate::{
     yaml::{Node, YamlVersion, write::write_scalar},
 };
 
+pub(crate) use run::is_anthropic_skill;
 pub use run::{SkillrtRunError, check_runtime, check_tools};
 pub use store::{InstallId, InstalledSkill, UnsafeName, install_id, listing};
 
@@ -106,7 +108,7 @@ macro_rules! fields {
             Field::optional("license", Shape::Text(&[]), "SPDX identifier, `UNLICENSED` by default."),
             Field::optional("runtime", RUNTIME, "Runtime family that it is for."),
             Field::optional("inputs", Shape::List(&INPUT), "Values that the body uses as `{{ name }}`."),
-            Field::optional("outputs", OUTPUTS, "What it answers with."),
+            Field::optional("outputs", Shape::Nullable(&OUTPUTS), "What it answers with."),
             Field::optional("dependencies", DEPENDENCIES, "What must be there before it runs."),
             Field::optional("permissions", PERMISSIONS, "What it may do; nothing when absent."),
             Field::optional("tags", LIST_OF_TEXTS, "Words to find it by."),
@@ -205,7 +207,9 @@ impl Language for Skillrt {
         if let Some(license) = reader.node("license") {
             found.extend(shape::licence_problem(license.text().unwrap_or_default(), license.span));
         }
+        runtime_type(reader, found);
         runtime_level(reader, found);
+        output_schema(reader, found);
         let key = "dependencies.skills";
         skill_references(reader.node(key), key, found);
     }
@@ -431,6 +435,36 @@ fn kebab_case(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
                 .fix(Fix::unsafe_edits(vec![Edit::replace(node.span, slug)]));
         }
         found.push(problem);
+    }
+}
+
+fn runtime_type(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
+    let Some(node) = reader.node("runtime.type") else { return };
+    let word = node.text().unwrap_or_default();
+    if run::RUNTIME_TYPES.contains(&word) {
+        return;
+    }
+    let message = format!("`{word}` is not a known runtime");
+    let mut problem =
+        Diagnostic::warning("unknown-runtime", node.span, message).field("runtime.type");
+    problem = match nearest(word, run::RUNTIME_TYPES) {
+        Some(near) => problem
+            .help(format!("did you mean `{near}`?"))
+            .fix(Fix::unsafe_edits(vec![Edit::replace(node.span, near)])),
+        None => problem.help(format!("use one of {}", run::RUNTIME_TYPES.join(", "))),
+    };
+    found.push(problem);
+}
+
+fn output_schema(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
+    let Some(node) = reader.node("outputs.schema") else { return };
+    if let Some(problem) = json_schema::find_problem(&node.to_value(reader.version)) {
+        let message = format!("`outputs.schema` is not a JSON Schema: {problem}");
+        found.push(
+            Diagnostic::error("invalid-schema", node.span, message)
+                .field("outputs.schema")
+                .help("correct it; every answer would be refused"),
+        );
     }
 }
 

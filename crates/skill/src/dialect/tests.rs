@@ -69,6 +69,7 @@ fn has_type(value: &Value, kind: &str) -> bool {
         "number" => value.is_number(),
         "array" => value.is_array(),
         "object" => value.is_object(),
+        "null" => value.is_null(),
         _ => false,
     }
 }
@@ -110,6 +111,22 @@ fn schemas_accept_new_skills() {
         let skill = files.iter().find(|file| file.path == "SKILL.md").unwrap();
         assert_eq!(fits(&skill.text, dialect), None, "{dialect}");
     }
+}
+
+#[test]
+fn schemas_treat_null_and_modes_as_the_reader_does() {
+    let skillrt = |field: &str| {
+        format!("---\nname: a\nversion: 1.0.0\ndescription: d\n{field}:\n---\nText.\n")
+    };
+    for field in ["inputs", "authors", "tags", "license", "runtime", "permissions", "outputs"] {
+        assert_eq!(fits(&skillrt(field), Dialect::SKILLRT), None, "{field}");
+    }
+    assert!(fits("---\nname:\nversion: 1.0.0\ndescription: d\n---\n", Dialect::SKILLRT).is_some());
+    let gibberish = |mode: &str| {
+        format!("---\nname: a\nversion: 1.0.0\ndescription: d\nmodes: [{mode}]\n---\n")
+    };
+    assert_eq!(fits(&gibberish("Dev"), Dialect::GIBBERISH), None);
+    assert!(fits(&gibberish("x"), Dialect::GIBBERISH).is_some());
 }
 
 #[test]

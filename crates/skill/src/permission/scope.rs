@@ -54,10 +54,12 @@ fn network(scope: &str) -> Option<String> {
     }
     let fine = match scope.split_once("://") {
         Some((scheme, rest)) => is_scheme(scheme) && is_authority(rest),
-        None => is_host(scope),
+        None => !scope.contains(['/', '?', '#']) && is_authority(scope),
     };
     (!fine).then(|| {
-        format!("`{scope}` is not a host, *.host or URL such as https://example.com:8443/api")
+        format!(
+            "`{scope}` is not a host, *.host, host:port or URL such as https://example.com:8443/api"
+        )
     })
 }
 
@@ -110,6 +112,8 @@ mod tests {
             "network:read:localhost",
             "network:read:127.0.0.1",
             "network:read:[::1]",
+            "network:read:api.example.com:8443",
+            "network:read:[::1]:80",
             "network:write:https://example.com:8443/v1",
             "network:write:http://[::1]:80/",
             "network:write:https://*.example.com",
@@ -131,7 +135,7 @@ mod tests {
         for (text, part) in [
             ("filesystem:read:../other", "`..`"),
             ("network:read:*", "leave the scope out"),
-            ("network:read:example.com:8080", "such as https://"),
+            ("network:read:example.com:99999", "such as https://"),
             ("network:read:a.com,b.com", "such as https://"),
             ("network:read:foo.*.com", "such as https://"),
             ("network:read:https://user@example.com", "such as https://"),

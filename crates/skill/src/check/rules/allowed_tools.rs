@@ -1,9 +1,9 @@
 //! Checks the spelling of `allowed-tools` and finds entries that cannot be parsed.
 
-use savoir_lint::{Diagnostic, Edit, Fix, Span};
+use savoir_lint::{Diagnostic, Edit, Fix, Span, words::nearest};
 
 use crate::{
-    allowed_tools::{is_balanced, split},
+    allowed_tools::{ToolGrant, is_balanced, split},
     check::{Context, Target, rule::rule},
     document::State,
     yaml::{Entry, Node, Style, YamlVersion, write::write_scalar},
@@ -107,6 +107,87 @@ rule! {
     /// # Demo
     /// ````
     UNCLOSED_PARENTHESIS = "unclosed-parenthesis", Warning, run unclosed_parenthesis
+}
+
+rule! {
+    /// `allowed-tools` names no tool that any agent is known to have.
+    ///
+    /// ## Why
+    ///
+    /// Savoir enforces the list, so no tool can be called while the skill is followed. Other agents
+    /// ignore such a list, and allow every tool.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown dialect=agentskills
+    /// ---
+    /// name: demo
+    /// description: Shows a rule. Use when learning.
+    /// allowed-tools: Reed Bahs
+    /// ---
+    /// # Demo
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown dialect=agentskills
+    /// ---
+    /// name: demo
+    /// description: Shows a rule. Use when learning.
+    /// allowed-tools: Read Bash
+    /// ---
+    /// # Demo
+    /// ````
+    UNKNOWN_ALLOWED_TOOLS = "unknown-allowed-tools", Warning, run unknown_allowed_tools
+}
+
+/// Tools of other agents that Savoir does not have, in lower case. A list with one of them is meant
+/// for such an agent.
+const TOOLS_OF_OTHER_AGENTS: [&str; 20] = [
+    "agent", "applypatch", "askuserquestion", "bashoutput", "browser", "exitplanmode", "grep",
+    "killshell", "lsp", "monitor", "notebookedit", "notebookread", "search", "skill",
+    "slashcommand", "task", "todoread", "todowrite", "toolsearch", "viewimage",
+];
+
+fn unknown_allowed_tools(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    let fields = context.reading.document.fields();
+    let entry = ["allowed-tools", "allowed_tools"]
+        .into_iter()
+        .find_map(|key| Some((key, fields.and_then(|fields| fields.entry(key))?)));
+    let Some((key, entry)) = entry else { return };
+    let nodes = entry.value.items().unwrap_or(std::slice::from_ref(&entry.value));
+    let grants: Vec<ToolGrant> = nodes.iter().filter_map(Node::text).flat_map(split).collect();
+    let own =
+        |grant: &ToolGrant| context.reading.skill.tools.iter().any(|tool| tool.name == grant.name);
+    if grants.is_empty() || grants.iter().any(|grant| is_known_anywhere(grant) || own(grant)) {
+        return;
+    }
+    let first = &grants[0].name;
+    let help = match nearest(first, TOOL_NAMES) {
+        Some(near) => format!("did you mean `{near}`? until then, the skill can call no tools"),
+        None => "name tools such as Read, Edit or Bash, or remove the field".to_owned(),
+    };
+    let message = format!("`{key}` names no known tool, so Savoir allows none");
+    let problem = Diagnostic::warning(UNKNOWN_ALLOWED_TOOLS.code, entry.value.span, message);
+    found.push(problem.field(key).help(help));
+}
+
+/// The usual names of tools, for suggestions.
+const TOOL_NAMES: [&str; 8] =
+    ["Bash", "Read", "Write", "Edit", "Glob", "Grep", "WebFetch", "WebSearch"];
+
+/// Whether a tool exists in some agent. Tools of MCP servers and of other skills may exist, and a
+/// broken entry has a rule of its own.
+fn is_known_anywhere(grant: &ToolGrant) -> bool {
+    let key = grant.name.to_lowercase().replace(['-', '_'], "");
+    grant.is_broken
+        || grant.is_known()
+        || TOOLS_OF_OTHER_AGENTS.contains(&key.as_str())
+        || grant.name.contains("__")
+        || grant.name.contains(['/', ':', '.'])
+        || key.starts_with("mcp")
+        || key.ends_with("skill")
+        || key.ends_with("skills")
 }
 
 fn unclosed_parenthesis(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
@@ -291,6 +372,23 @@ mod tests {
         assert_eq!(problem.span.slice(&denied), "Bash(rm");
         let help = problem.help.as_deref().unwrap();
         assert!(help.contains("write `Bash(rm)`") && help.contains("ruled out"), "{help}");
+    }
+
+    #[test]
+    fn list_without_known_tool_is_reported() {
+        let code = UNKNOWN_ALLOWED_TOOLS.code;
+        for tools in [" Reed Bahs", " Custom", " '*'", "\n  - Custom\n  - Other"] {
+            let problems = find(code, &text(tools));
+            assert_eq!(problems.len(), 1, "{tools}");
+            assert!(problems[0].message.contains("allows none"), "{}", problems[0].message);
+        }
+        assert!(find(code, &text(" Reed"))[0].help.as_deref().unwrap().contains("`Read`"));
+        for tools in [
+            " Read Custom", " Grep", " mcp__git__log", " \"Bash(git log:*)\"", " other/tool",
+            " save_skill", " Bash(rm", "", " []",
+        ] {
+            assert!(find(code, &text(tools)).is_empty(), "{tools}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::{
     dialect::BodyUse,
     document::State,
     limits::{ADVISED_BODY_LINES, ADVISED_BODY_TOKENS},
+    tokens::estimate_tokens,
 };
 
 rule! {
@@ -126,30 +127,6 @@ fn long_body(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         Diagnostic::warning(LONG_BODY.code, Span::at(at), message)
             .help("move details that are rarely needed into `references/` and link to them"),
     );
-}
-
-/// About how many tokens a text has: four ASCII characters make one, two letters of a neighbouring
-/// script, one sign of a script without spaces, and half an emoji.
-fn estimate_tokens(text: &str) -> usize {
-    if text.is_ascii() {
-        return text.len() / 4;
-    }
-    let mut ascii = 0usize;
-    let mut two = 0usize;
-    let mut three = 0usize;
-    let mut four = 0usize;
-    // So few at a time that the counts of each part fit a byte, which the compiler turns into
-    // vector instructions.
-    for part in text.as_bytes().chunks(128) {
-        let count = |test: fn(u8) -> bool| {
-            usize::from(part.iter().fold(0u8, |sum, byte| sum + u8::from(test(*byte))))
-        };
-        ascii += count(|byte| byte < 0x80);
-        two += count(|byte| (byte & 0xE0) == 0xC0);
-        three += count(|byte| (byte & 0xF0) == 0xE0);
-        four += count(|byte| byte >= 0xF0);
-    }
-    ascii / 4 + two / 2 + three + four * 2
 }
 
 #[cfg(test)]

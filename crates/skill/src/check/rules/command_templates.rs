@@ -327,6 +327,7 @@ fn commands(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         call.script(context, found);
         call.program_texts(found);
         call.missing_program(context, found);
+        call.network(context, found);
         if found.len() - before >= MAX_FINDINGS_PER_RULE {
             return;
         }
@@ -442,7 +443,7 @@ impl ToolCommand<'_> {
             (Some(path), Some(folder)) if !folder.has(&path) => {
                 format!("the skill does not contain the file `{path}`")
             }
-            _ => return,
+            (Some(path), _) => return self.interpreter(context, &path, span, found),
         };
         found.push(
             Diagnostic::error(MISSING_SCRIPT.code, span, problem)
@@ -565,6 +566,7 @@ mod tests {
             ("python3 -c \"print({{x}})\"", "\"print({{x}})\""),
             ("env A=b node --eval 'f({{x}})'", "'f({{x}})'"),
             ("bash -c {{x}}", "{{x}}"),
+            ("git -c {{x}} log", "{{x}}"),
         ] {
             assert_eq!(all_spans(code, row, command), [text], "{command}");
         }
@@ -573,7 +575,6 @@ mod tests {
             "python3 -c 'import sys; print(sys.argv[1])' {{x}}",
             "python3 scripts/a.py -c {{x}}",
             "grep -c {{x}} file",
-            "git -c {{x}} log",
         ] {
             assert!(all_spans(code, row, command).is_empty(), "{command}");
         }

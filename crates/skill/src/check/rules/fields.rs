@@ -46,6 +46,48 @@ rule! {
 }
 
 rule! {
+    /// The schema of the outputs is not a JSON Schema.
+    ///
+    /// ## Why
+    ///
+    /// A runtime compares the answer of the skill with the schema. With a broken schema, it refuses
+    /// every answer.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown dialect=skillrt
+    /// ---
+    /// name: weather
+    /// version: 1.0.0
+    /// description: Looks up the weather. Use when someone asks about rain or sun.
+    /// outputs:
+    ///   type: json
+    ///   schema: {type: map}
+    /// ---
+    /// # Weather
+    ///
+    /// Ask for the place, then look up its forecast.
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown dialect=skillrt
+    /// ---
+    /// name: weather
+    /// version: 1.0.0
+    /// description: Looks up the weather. Use when someone asks about rain or sun.
+    /// outputs:
+    ///   type: json
+    ///   schema: {type: object}
+    /// ---
+    /// # Weather
+    ///
+    /// Ask for the place, then look up its forecast.
+    /// ````
+    INVALID_SCHEMA = "invalid-schema", Error
+}
+
+rule! {
     /// A field has a value that its dialect does not know.
     ///
     /// ## Why

@@ -170,7 +170,7 @@ fn permissions(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let grants = context.dialect().language().grants(&context.reading.document);
     tier(context, &grants, found);
     for grant in &grants {
-        check_breadth(grant, found);
+        check_breadth(grant, context.reading.skill.policy.tier, found);
     }
 }
 
@@ -190,7 +190,9 @@ fn tier(context: &Context<'_>, grants: &[Grant], found: &mut Vec<Diagnostic>) {
     );
 }
 
-fn check_breadth(grant: &Grant, found: &mut Vec<Diagnostic>) {
+fn check_breadth(grant: &Grant, tier: Option<Tier>, found: &mut Vec<Diagnostic>) {
+    let mut broad =
+        grant.permissions.iter().filter_map(|permission| describe_broad(permission, tier));
     if let Some((why, hint)) = grant.permissions.iter().find_map(Permission::refusal) {
         let message = format!("no run can have `{}`: {why}", grant.written);
         found.push(
@@ -205,7 +207,7 @@ fn check_breadth(grant: &Grant, found: &mut Vec<Diagnostic>) {
                 .field("permissions")
                 .help(why.1),
         );
-    } else if let Some((what, help)) = grant.permissions.iter().find_map(describe_broad) {
+    } else if let Some((what, help)) = broad.next() {
         let message = format!("`{}` allows {what}", grant.written);
         found.push(
             Diagnostic::warning(BROAD_PERMISSION.code, grant.span, message)
@@ -248,7 +250,7 @@ fn unenforceable_path(level: Level, scope: &str) -> Option<(&'static str, &'stat
     }
     let partly = level == Level::Write && is_pattern(last) && last != "**";
     partly.then_some((
-        "a pattern cannot match files that do not exist yet",
+        "a pattern covers only files that exist, so new ones cannot be created",
         "name the folder and end with `/**`, or name one file",
     ))
 }
@@ -268,13 +270,25 @@ fn public_suffix(scope: &str) -> bool {
 }
 
 /// Describes a permission that allows everything of its kind, with a hint.
-fn describe_broad(permission: &Permission) -> Option<(String, &'static str)> {
+fn describe_broad(permission: &Permission, tier: Option<Tier>) -> Option<(String, &'static str)> {
     let scope = permission.scope.as_deref();
     let everywhere = matches!(scope, None | Some("*" | "**" | "/" | "/**" | "~" | "~/" | "~/**"));
     match (permission.domain, permission.level) {
         (Domain::Filesystem, Level::Write) if everywhere => Some((
             "writing to every file of the user".to_owned(),
             "name the folder, such as `./out/**`",
+        )),
+        // A skill that a trusted key signed may read the user's home.
+        (Domain::Filesystem, Level::Read) if everywhere && tier == Some(Tier::Experimental) => {
+            Some((
+                "reading every file of the user, which no run of an experimental skill gets"
+                    .to_owned(),
+                "name the folder, such as `./data/**`",
+            ))
+        }
+        (Domain::Env, Level::Read) if everywhere => Some((
+            "reading every environment variable, with all passwords and tokens".to_owned(),
+            "name the variables, one entry each",
         )),
         (Domain::Network, Level::Write) if everywhere => {
             Some(("sending to every host".to_owned(), "name the hosts, one entry each"))
@@ -356,6 +370,16 @@ mod tests {
         ] {
             let found = places(BROAD_PERMISSION.code, &gaia("verified", &[entry])).len();
             assert_eq!(found, usize::from(describe_broad), "{entry}");
+        }
+    }
+
+    #[test]
+    fn experimental_skill_names_files_and_variables() {
+        for entry in ["filesystem:read", "filesystem:read:~/**", "env:read", "env:read:*"] {
+            assert_eq!(places(BROAD_PERMISSION.code, &gaia("experimental", &[entry])).len(), 1);
+        }
+        for entry in ["filesystem:read:./data/**", "env:read:API_KEY", "filesystem:none"] {
+            assert!(places(BROAD_PERMISSION.code, &gaia("experimental", &[entry])).is_empty());
         }
     }
 

@@ -6,7 +6,7 @@ use crate::{
     check::{Context, rule::rule},
     dialect::Strength,
     document::Document,
-    render::Placeholders,
+    render::{Placeholders, input_variable},
     skill::{Mode, Skill},
     template::{self, Grammar, Placeholder, claude},
     yaml::Node,
@@ -227,7 +227,13 @@ fn used_names(context: &Context<'_>) -> Option<Vec<String>> {
         |grammar| template::scan(body, grammar).into_iter().map(|found| found.name).collect();
     match context.placeholders() {
         Placeholders::AgentFlow => Some(names(Grammar::AgentFlow)),
-        Placeholders::Skillrt => Some(names(Grammar::Skillrt)),
+        Placeholders::Skillrt => {
+            let mut used: Vec<String> = names(Grammar::Skillrt);
+            let inputs = context.reading.skill.inputs.iter();
+            let in_code = inputs.filter(|input| body.contains(&input_variable(&input.name)));
+            used.extend(in_code.map(|input| input.name.clone()));
+            Some(used)
+        }
         Placeholders::Claude => Some(used_arguments(body, &context.reading.skill.policy.arguments)),
         Placeholders::BaseDir | Placeholders::None => None,
     }
@@ -249,7 +255,13 @@ fn used_arguments(body: &str, names: &[String]) -> Vec<String> {
 }
 
 fn placeholder_text(context: &Context<'_>, name: &str) -> String {
-    format!("`{}`", context.placeholders().write(name))
+    let placeholder = format!("`{}`", context.placeholders().write(name));
+    // A placeholder in a code block is refused when the block runs.
+    let has_code = || !context.reading.document.outline().fences.is_empty();
+    if context.placeholders() == Placeholders::Skillrt && has_code() {
+        return format!("{placeholder}, or `${}` in a code block,", input_variable(name));
+    }
+    placeholder
 }
 
 /// Returns the key of the list of inputs, and its value.

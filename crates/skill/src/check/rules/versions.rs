@@ -155,3 +155,43 @@ rule! {
     /// ````
     RUNTIME_TOO_NEW = "runtime-too-new", Warning
 }
+
+rule! {
+    /// The skill names a runtime that the skillrt specification does not have.
+    ///
+    /// ## Why
+    ///
+    /// The skill can be read and shown, but `savoir run` refuses it, because it does not know how
+    /// the runtime works. The specification has `markdown-skill`, `anthropic-skill` and `mcp-tool`.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown
+    /// ---
+    /// name: weather
+    /// version: 1.0.0
+    /// description: Looks up the weather. Use when someone asks about rain or sun.
+    /// runtime:
+    ///   type: markdown-skil
+    /// ---
+    /// # Weather
+    ///
+    /// Ask for the place, then look up its forecast.
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown
+    /// ---
+    /// name: weather
+    /// version: 1.0.0
+    /// description: Looks up the weather. Use when someone asks about rain or sun.
+    /// runtime:
+    ///   type: markdown-skill
+    /// ---
+    /// # Weather
+    ///
+    /// Ask for the place, then look up its forecast.
+    /// ````
+    UNKNOWN_RUNTIME = "unknown-runtime", Warning, fix Unsafe
+}

@@ -1,5 +1,7 @@
 //! Reads skill files that a service stores for its users, and checks them before they are written.
 
+use std::collections::HashSet;
+
 use savoir_lint::Edit;
 use serde_json::{Map, Value};
 
@@ -26,10 +28,18 @@ pub enum Purpose {
     Update,
     /// The file is already stored, so the limits on its fields are not checked again.
     Load,
+    /// As `Load`, for a file that came from elsewhere: it is read in its own dialect.
+    LoadImported,
 }
 
-/// A skill file as stored by a service. Any dialect is accepted; ambiguous files count as Agent
-/// Flow Lite.
+impl Purpose {
+    fn is_stored(self) -> bool {
+        matches!(self, Self::Load | Self::LoadImported)
+    }
+}
+
+/// A skill file as stored by a service. What was posted to the API is Agent Flow Lite, whatever it
+/// looks like; an imported file keeps its dialect if it can be read in it.
 #[derive(Clone, Debug)]
 pub struct StoredSkillFile {
     /// The skill. It always has a name and a description, even if the file does not.
@@ -63,10 +73,13 @@ impl StoredSkillFile {
             return Err(Refusal::new("frontmatter", message));
         }
         check_name(&document, name, purpose)?;
-        if purpose != Purpose::Load {
+        if !purpose.is_stored() {
             check_fields(&document)?;
         }
-        let dialect = dialect_of(&document);
+        let dialect = match purpose {
+            Purpose::LoadImported => dialect_of(&document),
+            _ => Dialect::AGENT_FLOW,
+        };
         let metadata = match document.field("metadata").map(|node| node.to_value(AgentFlow.yaml()))
         {
             Some(Value::Object(map)) => Some(map),
@@ -74,17 +87,19 @@ impl StoredSkillFile {
         };
         let has_model = document.field("model").is_some_and(|node| node.entries().is_some());
         let owner = scalar(&document, "user_id").map(str::to_owned);
-        let reading = read_as(document.into_source(), dialect, None);
-        if purpose != Purpose::Load && dialect != Dialect::AGENT_FLOW && !reading.is_usable() {
-            let message = reading.error().map_or("unusable", |error| error.message.as_str());
-            return Err(Refusal::new("content", message));
-        }
+        let source = document.into_source();
+        let reading = read_as(source.clone(), dialect, None);
+        let reading = if reading.is_usable() || dialect == Dialect::AGENT_FLOW {
+            reading
+        } else {
+            read_as(source, Dialect::AGENT_FLOW, None)
+        };
         let mut skill = reading.skill;
         name.clone_into(&mut skill.name);
         if skill.description.is_empty() {
             name.clone_into(&mut skill.description);
         }
-        if purpose != Purpose::Load && dialect == Dialect::AGENT_FLOW {
+        if !purpose.is_stored() {
             check_placeholders(&skill.body, &skill.inputs)?;
         }
         Ok(Self { skill, metadata, has_model, owner })
@@ -182,7 +197,7 @@ fn check_name(document: &Document, name: &str, purpose: Purpose) -> Result<(), R
             Purpose::Update => format!(
                 "Cannot change skill name via update. Frontmatter name '{found}' does not match '{name}'"
             ),
-            Purpose::Load => format!(
+            Purpose::Load | Purpose::LoadImported => format!(
                 "Skill name mismatch: folder name '{name}' does not match frontmatter name '{found}'"
             ),
         },
@@ -207,20 +222,27 @@ fn check_fields(document: &Document) -> Result<(), Refusal> {
         check_text(key, word, *most, node)?;
     }
     check_model(document)?;
-    let Some(inputs) = present(document, "inputs") else { return Ok(()) };
-    // In other dialects `inputs` can be a map.
-    if inputs.entries().is_some() && dialect_of(document) != Dialect::AGENT_FLOW {
-        return Ok(());
+    if present(document, "metadata").is_some_and(|node| node.entries().is_none()) {
+        return Err(Refusal::new("metadata", "metadata must be an object"));
     }
+    let Some(inputs) = present(document, "inputs") else { return Ok(()) };
     let Some(items) = inputs.items() else {
         return Err(Refusal::new("inputs", "inputs must be a list"));
     };
+    let mut names = HashSet::new();
     for item in items {
+        let name = item.get("name").and_then(Node::text);
+        if let Some(name) = name.filter(|name| !name.is_empty() && !names.insert(*name)) {
+            return Err(Refusal::new("inputs", format!("Two inputs have the name '{name}'")));
+        }
         for (key, most) in INPUT_TEXTS {
             let Some(node) = item.get(key).filter(|node| !node.is_null(AgentFlow.yaml())) else {
                 continue;
             };
             check_text("inputs", &format!("Input {key}"), *most, node)?;
+            if *key == "label" && node.text() == Some("") {
+                return Err(Refusal::new("inputs", "Input label must not be empty"));
+            }
         }
     }
     Ok(())
@@ -245,6 +267,12 @@ fn check_model(document: &Document) -> Result<(), Refusal> {
         Some(node.to_value(AgentFlow.yaml()))
     };
     let refuse = |message: &str| Err(Refusal::new("model", message));
+    if number("temperature").is_some_and(|value| !value.is_number()) {
+        return refuse("temperature must be a number");
+    }
+    if number("max_tokens").is_some_and(|value| !value.is_i64() && !value.is_u64()) {
+        return refuse("max_tokens must be a whole number");
+    }
     if let Some(value) = number("temperature")
         && !value.as_f64().is_some_and(|value| (0.0..=2.0).contains(&value))
     {
@@ -295,12 +323,25 @@ mod tests {
                 "Description must be 1024 characters or less",
             ),
             ("---\ninputs: 5\n---\n", "inputs", "inputs must be a list"),
+            ("---\nmetadata: [a]\n---\n", "metadata", "metadata must be an object"),
+            (
+                "---\ninputs: [{name: n, label: ''}]\n---\n",
+                "inputs",
+                "Input label must not be empty",
+            ),
             (
                 &format!("---\ninputs: [{{name: n, default: {long}}}]\n---\n"),
                 "inputs",
                 "Input default must be 1024 characters or less",
             ),
             ("---\nmodel: {temperature: 3}\n---\n", "model", "temperature must be between 0 and 2"),
+            ("---\nmodel: {temperature: hot}\n---\n", "model", "temperature must be a number"),
+            ("---\nmodel: {max_tokens: 10.5}\n---\n", "model", "max_tokens must be a whole number"),
+            (
+                "---\ninputs: [{name: a}, {name: b}, {name: a}]\n---\n",
+                "inputs",
+                "Two inputs have the name 'a'",
+            ),
             (
                 "---\nmodel: {max_tokens: 0}\n---\n",
                 "model",
@@ -330,15 +371,34 @@ mod tests {
     #[test]
     fn an_owner_does_not_change_the_dialect() {
         let text = "---\nname: a\nversion: 1.0.0\ndescription: d\ninputs:\n  - {name: n, type: number}\n---\n{{ n }}\n";
-        let dialect =
-            |text: &str| StoredSkillFile::read("a", text, Purpose::Load).unwrap().skill.dialect;
+        let dialect = |text: &str| {
+            StoredSkillFile::read("a", text, Purpose::LoadImported).unwrap().skill.dialect
+        };
         assert_eq!(dialect(text), Dialect::SKILLRT);
         let owned = with_owner(text, "7").unwrap();
         assert_eq!(dialect(&owned), Dialect::SKILLRT);
         assert_eq!(
-            StoredSkillFile::read("a", &owned, Purpose::Load).unwrap().owner.as_deref(),
+            StoredSkillFile::read("a", &owned, Purpose::LoadImported).unwrap().owner.as_deref(),
             Some("7")
         );
+    }
+
+    #[test]
+    fn posted_text_is_agent_flow() {
+        for text in [
+            "---\ninputs: [{name: q, type: number}]\n---\n{{q}}",
+            "---\noutputs: {a: b}\npermissions: [x]\nruntime: z\nread_only: true\n---\nHi",
+            "---\ndescription: d\n---\n### deploy\n#### Command\nls\n",
+            "---\nversion: 1.0.0\ndescription: d\ninputs: [{name: n, type: number}]\n---\n{{n}}",
+        ] {
+            for purpose in [Purpose::Create, Purpose::Update, Purpose::Load] {
+                let stored = StoredSkillFile::read("a", text, purpose).unwrap();
+                assert_eq!(stored.skill.dialect, Dialect::AGENT_FLOW, "{text}");
+            }
+        }
+        let unusable = "---\ninputs: [{name: q, type: number}]\n---\n{{q}}";
+        let stored = StoredSkillFile::read("a", unusable, Purpose::LoadImported).unwrap();
+        assert_eq!(stored.skill.dialect, Dialect::AGENT_FLOW);
     }
 
     #[test]

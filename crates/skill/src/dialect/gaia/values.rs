@@ -46,8 +46,11 @@ impl Values<'_, '_> {
         let Some(node) = self.reader.node("description") else { return };
         if node.text().is_some_and(|text| text.trim().contains('\n')) {
             let message = "`description` has several lines, registries show one".to_owned();
+            // A skill that other agents read, too, may have a longer description.
+            let nested = super::is_nested(self.reader.document);
+            let severity = if nested { Severity::Warning } else { Severity::Error };
             self.report(
-                Severity::Warning,
+                severity,
                 node,
                 "description",
                 message,
@@ -114,7 +117,7 @@ impl Values<'_, '_> {
             // `3.10` without quotes is the number 3.1.
             let number = key == "python" && node.string(self.reader.version).is_none();
             if number || !is_valid(text) {
-                let message = format!("`{field}` is `{text}`, which says no {}", meaning(key));
+                let message = format!("`{field}` is `{text}`, expected {}", expected(key));
                 self.report(severity, node, &field, message, help);
             }
         }
@@ -123,6 +126,12 @@ impl Values<'_, '_> {
             is_package,
             "is not a Python package",
             "write it as for pip, such as `requests>=2.31`",
+        );
+        self.check_each(
+            "node_dependencies",
+            is_node_package,
+            "is not a Node package",
+            "write it as for npm, such as `sharp@^0.33` or `@scope/name`",
         );
         self.check_each(
             "env_vars",
@@ -180,11 +189,13 @@ impl Values<'_, '_> {
     }
 }
 
-fn meaning(key: &str) -> &'static str {
+fn expected(key: &str) -> &'static str {
     match key {
-        "python" => "range of versions",
-        "hardware.npu" => "need",
-        _ => "size",
+        "python" => "a range of versions",
+        "hardware.npu" => "`required`, `optional` or `none`",
+        "hardware.gpu_vram" => "a number of GB or MB",
+        "context" => "a number of K or M tokens",
+        _ => "a number of M or B parameters",
     }
 }
 
@@ -236,6 +247,25 @@ fn is_package(text: &str) -> bool {
         && (rest.is_empty() || rest.starts_with('@') || comparisons.split(',').all(is_comparison))
 }
 
+/// Whether a text is a package as npm takes it: a name, perhaps with a scope, and a range or a tag.
+fn is_node_package(text: &str) -> bool {
+    let text = text.trim();
+    let (scope, rest) = match text.strip_prefix('@').map(|rest| rest.split_once('/')) {
+        Some(Some((scope, rest))) => (Some(scope), rest),
+        Some(None) => return false,
+        None => (None, text),
+    };
+    let (name, range) =
+        rest.split_once('@').map_or((rest, None), |(name, range)| (name, Some(range)));
+    let is_word = |word: &str| {
+        word.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+            && word.chars().all(|c| c.is_ascii_alphanumeric() || "._-~".contains(c))
+    };
+    let is_range =
+        |range: &str| !range.is_empty() && range.chars().all(|c| c.is_ascii_graphic() || c == ' ');
+    scope.is_none_or(is_word) && is_word(name) && range.is_none_or(is_range)
+}
+
 fn is_variable(text: &str) -> bool {
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     !text.is_empty() && text.chars().all(word) && !text.starts_with(|c: char| c.is_ascii_digit())
@@ -243,6 +273,8 @@ fn is_variable(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use savoir_lint::Severity;
+
     use crate::{Dialect, Source, reading::read_as};
 
     fn found(lines: &str) -> Vec<String> {
@@ -275,6 +307,7 @@ mod tests {
             "python: '>=3.10,<4'",
             "python: ~=3.11",
             "dependencies: [requests, 'a[b]>=1,<2', 'c ; x', 'd @ https://e.f']",
+            "node_dependencies: [left-pad, 'sharp@^0.33.0', '@scope/name@>=1 <2', a@latest]",
             "env_vars: [API_KEY]",
             "hardware: {npu: optional, gpu_vram: '>=0GB'}",
             "skills: [{name: other, version: ^1.0}, 'team/more@^2']",
@@ -289,6 +322,10 @@ mod tests {
             "python: 'three'",
             "dependencies: ['not a package']",
             "dependencies: ['a>>1']",
+            "node_dependencies: ['not a package!!']",
+            "node_dependencies: ['@scope']",
+            "node_dependencies: ['../x']",
+            "node_dependencies: ['a@']",
             "env_vars: ['API KEY']",
             "env_vars: [9X]",
             "hardware: {npu: maybe}",
@@ -299,6 +336,21 @@ mod tests {
         ] {
             assert_eq!(one(wrong), 1, "{wrong}");
         }
+    }
+
+    #[test]
+    fn description_of_several_lines_is_an_error() {
+        let severity = |text: &str| {
+            let reading = read_as(Source::new(text.into()), Dialect::GAIA, None);
+            let found = reading.diagnostics.into_iter();
+            let mut found = found.filter(|found| found.field.as_deref() == Some("description"));
+            found.next().map(|found| found.severity)
+        };
+        let flat = "---\nname: demo\nversion: 1.0.0\ndescription: |\n  One.\n  Two.\nauthor: a\n---\n# x\n";
+        assert_eq!(severity(flat), Some(Severity::Error));
+        assert_eq!(severity(&flat.replace('|', ">-")), None);
+        let nested = flat.replace("author: a", "metadata: {gaia: {tools: []}}");
+        assert_eq!(severity(&nested), Some(Severity::Warning));
     }
 
     #[test]

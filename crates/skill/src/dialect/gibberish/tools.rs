@@ -61,7 +61,7 @@ pub(super) fn read(document: &Document) -> (Vec<Tool>, Vec<Diagnostic>) {
     let sections = sections(document);
     if sections.is_empty() {
         found.push(
-            Diagnostic::error("no-tools", document.head_span(), "the skill defines no tool")
+            Diagnostic::error("no-tools", document.head_span(), "No tool definitions found")
                 .help("add a section `### tool_name` with a `#### Command`"),
         );
     }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::{
     Dialect, Source, allowed_tools,
-    dialect::agent_flow::without_owner,
+    dialect::{agent_flow::without_owner, prose::first_paragraph},
     document::{Document, State},
     edit,
     limits::MAX_DESCRIPTION_CHARS,
@@ -70,6 +70,47 @@ pub fn prepare_import(text: &str, name: &str) -> String {
         }
         _ => text,
     }
+}
+
+/// Adds the first paragraph of the body as `description` to a file that has none; `None` if there is
+/// no such paragraph.
+///
+/// ```
+/// use savoir_skill::dialect::personal_agent::add_description;
+///
+/// let text = "---\nname: tea\n---\n# Tea\n\nBoil water.\n";
+/// let repaired = "---\nname: tea\ndescription: Boil water.\n---\n# Tea\n\nBoil water.\n";
+/// assert_eq!(add_description(text).as_deref(), Some(repaired));
+/// assert_eq!(add_description("---\nname: tea\n---\n"), None);
+/// ```
+pub fn add_description(text: &str) -> Option<String> {
+    let document = parse(text);
+    let block = document.layout().closed_block()?;
+    let description = shorten_description(&first_paragraph(document.body())?);
+    let line_end = if text.contains("\r\n") { "\r\n" } else { "\n" };
+    let line = format!("description: {}{line_end}", write_scalar(&description, YAML));
+    let edit = match document.entry_lines("description") {
+        Some(empty) => Edit::replace(empty, line),
+        None => Edit::insert(block.yaml.end, line),
+    };
+    let repaired = edit::apply(text, &[edit]);
+    let read = parse(&repaired);
+    let is_read = read.field("description").and_then(|node| node.text()) == Some(&description);
+    (is_read && read.state() == State::Clean).then_some(repaired)
+}
+
+/// Whether a file says what its skill does.
+pub fn has_description(text: &str) -> bool {
+    let document = parse(text);
+    let description = document.field("description").and_then(|node| node.text());
+    description.is_some_and(|description| !description.trim().is_empty())
+}
+
+/// A description on one line, cut to the maximum length.
+fn shorten_description(description: &str) -> String {
+    let line = description.split_whitespace().collect::<Vec<_>>().join(" ");
+    let cut: String = line.chars().take(MAX_DESCRIPTION_CHARS).collect();
+    cut.trim_end().to_owned()
 }
 
 /// The text of a skill for others: without its owner, with the fields of the portable format as that
@@ -167,6 +208,12 @@ impl PortableFields {
                     format!("{before}allowed-tools: {}{line_end}", write_scalar(&tools, YAML));
                 ("allowed-tools", Value::from(tools), line)
             }
+            "description" if is_too_long(entry) => {
+                let description = shorten_description(entry.value.text().unwrap_or_default());
+                let line =
+                    format!("{before}description: {}{line_end}", write_scalar(&description, YAML));
+                ("description", Value::from(description), line)
+            }
             "when-to-use" => {
                 let rest = &text[entry.key_span.end..lines.end];
                 let value = entry.value.to_value(YAML);
@@ -202,6 +249,10 @@ impl PortableFields {
                 document.field(key).is_some_and(|node| node.to_value(YAML) == *value)
             })
     }
+}
+
+fn is_too_long(description: &Entry) -> bool {
+    description.value.text().is_some_and(|text| text.chars().count() > MAX_DESCRIPTION_CHARS)
 }
 
 /// The tools that are allowed, with blanks between them, as their author wrote each.
@@ -246,6 +297,31 @@ mod tests {
         let exported = prepare_export(text, "a");
         assert!(exported.contains("allowed-tools: Read Write"), "{exported}");
         assert_eq!(parse(&exported).state(), State::Clean);
+    }
+
+    #[test]
+    fn long_description_is_cut_on_export() {
+        let long = "wörd ".repeat(400);
+        for value in [format!("{long}# why"), format!(">\n  {long}"), format!("'{long}'")] {
+            let text = format!("---\nname: a\ndescription: {value}\nlicense: MIT\n---\nHi\n");
+            let exported = prepare_export(&text, "a");
+            let read = parse(&exported);
+            let description = read.field("description").and_then(|node| node.text()).unwrap();
+            assert!(description.chars().count() <= MAX_DESCRIPTION_CHARS, "{exported}");
+            assert!(description.starts_with("wörd wörd"), "{exported}");
+            assert!(exported.ends_with("license: MIT\n---\nHi\n"), "{exported}");
+        }
+    }
+
+    #[test]
+    fn missing_description_is_the_first_paragraph() {
+        let text = "---\r\nname: a\r\ndescription:\r\n---\r\nSays: *hi*.\r\n";
+        let repaired = add_description(text).unwrap();
+        assert!(has_description(&repaired) && !has_description(text), "{repaired}");
+        assert!(!has_description("---\nname: a\ndescription: ' '\n---\n"));
+        for text in ["---\nname: a\n---\n# Only\n", "---\nname: [\n---\nHi.\n", "Hi.\n"] {
+            assert_eq!(add_description(text), None, "{text}");
+        }
     }
 
     #[test]

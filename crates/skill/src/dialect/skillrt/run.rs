@@ -7,7 +7,19 @@ use super::RUNTIME_LEVEL;
 use crate::{skill::Skill, version::parse_version};
 
 /// Runtime families of the specification; the first is the one that is meant when none is named.
-const RUNTIME_TYPES: [&str; 3] = ["markdown-skill", "anthropic-skill", "mcp-tool"];
+pub(super) const RUNTIME_TYPES: [&str; 3] = ["markdown-skill", "anthropic-skill", "mcp-tool"];
+
+/// The family of skills that stand for one tool of an MCP server.
+const MCP_TOOL: &str = "mcp-tool";
+
+/// The family of skills that follow the conventions of Anthropic's Agent SDK.
+const ANTHROPIC_SKILL: &str = "anthropic-skill";
+
+/// Whether a skill follows the conventions of Anthropic's Agent SDK.
+pub(crate) fn is_anthropic_skill(skill: &Skill) -> bool {
+    let runtime = skill.requirements.runtime.as_ref();
+    runtime.and_then(|runtime| runtime.get("type")?.as_str()) == Some(ANTHROPIC_SKILL)
+}
 
 /// Why a skill can be read but not run.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -15,6 +27,9 @@ pub enum SkillrtRunError {
     /// It is for another family of runtimes.
     #[error("it is for the unknown runtime `{0}`; expected one of {known}", known = RUNTIME_TYPES.join(", "))]
     UnknownRuntime(String),
+    /// It is a name for one MCP tool, which only a client of that server can call.
+    #[error("it stands for a tool of an MCP server, and Savoir calls no MCP servers")]
+    McpTool,
     /// It is for a later runtime.
     #[error("it needs runtime {0}, this is {RUNTIME_LEVEL}")]
     RuntimeTooNew(String),
@@ -28,6 +43,7 @@ impl SkillrtRunError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::UnknownRuntime(_) => "unknown-runtime",
+            Self::McpTool => "mcp-tool",
             Self::RuntimeTooNew(_) => "runtime-too-new",
             Self::MissingTools(_) => "missing-tools",
         }
@@ -39,6 +55,9 @@ pub fn check_runtime(skill: &Skill) -> Result<(), SkillrtRunError> {
     let wanted = |key| skill.requirements.runtime.as_ref()?.get(key).and_then(Value::as_str);
     if let Some(family) = wanted("type").filter(|family| !RUNTIME_TYPES.contains(family)) {
         return Err(SkillrtRunError::UnknownRuntime(family.to_owned()));
+    }
+    if wanted("type") == Some(MCP_TOOL) {
+        return Err(SkillrtRunError::McpTool);
     }
     let smallest = wanted("min-version").and_then(|text| parse_version(text).ok());
     match (smallest, parse_version(RUNTIME_LEVEL)) {
