@@ -6,6 +6,8 @@
 
 mod cut_points;
 
+use savoir_store::ChunkSize;
+
 use self::cut_points::{CutPoint, Word, words};
 use crate::limits;
 
@@ -32,6 +34,13 @@ pub struct Size {
 impl Default for Size {
     fn default() -> Self {
         Self { tokens: limits::CHUNK_TOKENS, overlap: limits::CHUNK_OVERLAP }
+    }
+}
+
+impl From<ChunkSize> for Size {
+    fn from(size: ChunkSize) -> Self {
+        let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        Self { tokens: number(size.tokens), overlap: number(size.overlap) }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Merges the results of keyword search and vector search.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use savoir_store::ChunkHit;
 
@@ -9,39 +9,113 @@ use super::Passage;
 /// The constant of reciprocal rank fusion, with its usual value.
 const RANK_CONSTANT: f64 = 60.0;
 
-// The rank in each list counts 1/(60 + rank), both are added (reciprocal rank fusion), and the sum
-// is shown as its share of the best possible one: 1 is first in every list that was asked.
+/// The cosines of a vector that has nothing to do with a question, and of one that says the same.
+/// Embedding models hardly ever go below or above.
+const UNRELATED_COSINE: f64 = 0.15;
+const SAME_COSINE: f64 = 0.85;
 
-/// The best passages of all lists, by rank. A list that was not asked is not given.
-pub(super) fn fuse_results(lists: Vec<Vec<ChunkHit>>, limit: usize) -> Vec<Passage> {
-    let best: f64 = lists.iter().map(|_| 1.0 / (RANK_CONSTANT + 1.0)).sum();
-    let mut passages: BTreeMap<String, Passage> = BTreeMap::new();
-    for list in lists {
-        for (rank, hit) in (1_u32..).zip(list) {
-            let share = 1.0 / (RANK_CONSTANT + f64::from(rank)) / best;
-            passages.entry(hit.chunk.id.clone()).or_insert_with(|| passage(hit)).score += share;
-        }
-    }
-    let mut passages: Vec<Passage> = passages.into_values().collect();
-    for passage in &mut passages {
-        passage.score = (passage.score * 1e4).round() / 1e4;
-    }
-    // Equal scores stay in the order of their chunks.
-    passages.sort_by(|a, b| b.score.total_cmp(&a.score));
-    passages.truncate(limit);
-    passages
+/// Words of this many letters are equal if they begin equally: `return` and `returns`.
+const STEM_CHARS: usize = 5;
+
+/// English words that say nothing about the subject of a question.
+const STOP_WORDS: [&str; 40] = [
+    "a", "an", "and", "are", "as", "at", "be", "by", "can", "do", "does", "for", "from", "has",
+    "have", "how", "i", "in", "is", "it", "may", "me", "my", "of", "on", "or", "our", "that",
+    "the", "their", "there", "this", "to", "was", "what", "when", "which", "with", "you", "your",
+];
+
+/// The results of one search method.
+pub(super) enum Hits {
+    Words(Vec<ChunkHit>),
+    /// The score of each is its cosine.
+    Vectors(Vec<ChunkHit>),
 }
 
-fn passage(hit: ChunkHit) -> Passage {
+/// A passage with what the methods say about it.
+struct Candidate {
+    passage: Passage,
+    /// The sum of `1/(60 + rank)` over both lists (reciprocal rank fusion): it decides the order.
+    share: f64,
+    cosine: Option<f64>,
+}
+
+/// The best passages of all lists. The order follows the ranks; the score of each passage says how
+/// relevant it is, whatever else was found.
+pub(super) fn fuse_results(lists: Vec<Hits>, question: &str, limit: usize) -> Vec<Passage> {
+    let mut candidates: BTreeMap<String, Candidate> = BTreeMap::new();
+    for list in lists {
+        let (hits, is_vector) = match list {
+            Hits::Words(hits) => (hits, false),
+            Hits::Vectors(hits) => (hits, true),
+        };
+        for (rank, hit) in (1_u32..).zip(hits) {
+            let cosine = is_vector.then_some(hit.score);
+            let id = hit.chunk.id.clone();
+            let candidate = candidates.entry(id).or_insert_with(|| candidate(hit));
+            candidate.share += 1.0 / (RANK_CONSTANT + f64::from(rank));
+            candidate.cosine = candidate.cosine.or(cosine);
+        }
+    }
+    let mut candidates: Vec<Candidate> = candidates.into_values().collect();
+    // Equal shares stay in the order of their chunks.
+    candidates.sort_by(|a, b| b.share.total_cmp(&a.share));
+    candidates.truncate(limit);
+    let words = stems(question);
+    let ranked = (1_u32..).zip(candidates).map(|(rank, candidate)| {
+        let Candidate { passage, cosine, .. } = candidate;
+        let by_words = coverage(&words, &passage.text);
+        let score = cosine.map_or(0.0, relevance_of_cosine).max(by_words);
+        Passage { score: (score * 1e4).round() / 1e4, rank, ..passage }
+    });
+    ranked.collect()
+}
+
+fn candidate(hit: ChunkHit) -> Candidate {
     let chunk = hit.chunk;
-    Passage {
+    let passage = Passage {
         doc_id: chunk.doc_id,
         chunk_id: chunk.id,
         chunk_index: chunk.index,
         chunk_size: chunk.size,
         text: chunk.text,
         score: 0.0,
+        rank: 0,
+    };
+    Candidate { passage, share: 0.0, cosine: None }
+}
+
+/// A cosine as a share of what cosines of related texts are.
+fn relevance_of_cosine(cosine: f64) -> f64 {
+    ((cosine - UNRELATED_COSINE) / (SAME_COSINE - UNRELATED_COSINE)).clamp(0.0, 1.0)
+}
+
+/// The share of the words of a question that a passage contains.
+fn coverage(words: &BTreeSet<String>, passage: &str) -> f64 {
+    if words.is_empty() {
+        return 0.0;
     }
+    let there = stems(passage);
+    let found = words.intersection(&there).count();
+    #[expect(clippy::cast_precision_loss, reason = "a question has few words")]
+    let share = found as f64 / words.len() as f64;
+    share
+}
+
+/// The distinct words of a text by their beginnings. Each ideograph is a word.
+fn stems(text: &str) -> BTreeSet<String> {
+    let lower = text.to_lowercase();
+    let is_ideograph = |c: char| ('\u{2e80}'..='\u{9fff}').contains(&c);
+    let mut stems: BTreeSet<String> =
+        lower.chars().filter(|c| is_ideograph(*c)).map(String::from).collect();
+    let words = lower.split(|c: char| !c.is_alphanumeric() || is_ideograph(c));
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    let stem = |word: &&str| word.chars().take(STEM_CHARS).collect::<String>();
+    stems.extend(words.iter().filter(|word| !STOP_WORDS.contains(word)).map(stem));
+    if stems.is_empty() {
+        // A question of such words alone asks for them.
+        stems.extend(words.iter().map(stem));
+    }
+    stems
 }
 
 #[cfg(test)]
@@ -50,51 +124,56 @@ mod tests {
 
     use super::*;
 
-    fn hits(ids: &[&str]) -> Vec<ChunkHit> {
-        let chunk = |id: &&str| Chunk {
-            id: (*id).to_owned(),
+    fn hits(texts: &[(&str, &str, f64)]) -> Vec<ChunkHit> {
+        let chunk = |id: &str, text: &str| Chunk {
+            id: id.to_owned(),
             doc_id: "d".to_owned(),
             index: 0,
-            text: format!("text of {id}"),
+            text: text.to_owned(),
             size: 1,
             embedding: None,
         };
-        ids.iter().map(|id| ChunkHit { chunk: chunk(id), score: 1.0 }).collect()
+        texts
+            .iter()
+            .map(|(id, text, score)| ChunkHit { chunk: chunk(id, text), score: *score })
+            .collect()
     }
 
-    fn fused(lists: &[&[&str]], limit: usize) -> Vec<(String, f64)> {
-        let lists = lists.iter().map(|ids| hits(ids)).collect();
-        fuse_results(lists, limit)
-            .into_iter()
-            .map(|passage| (passage.chunk_id, passage.score))
-            .collect()
+    fn named(ids: &[&str]) -> Vec<ChunkHit> {
+        hits(&ids.iter().map(|id| (*id, "text", 0.5)).collect::<Vec<_>>())
     }
 
     #[test]
     fn results_of_both_searches_come_first() {
-        let fused = fused(&[&["a", "b", "c"], &["c", "d"]], 10);
-        let ids: Vec<&str> = fused.iter().map(|(id, _)| id.as_str()).collect();
-        assert_eq!(ids, ["c", "a", "b", "d"]);
+        let lists = vec![Hits::Words(named(&["a", "b", "c"])), Hits::Vectors(named(&["c", "d"]))];
+        let fused = fuse_results(lists, "text", 10);
+        let ids: Vec<(&str, u32)> =
+            fused.iter().map(|passage| (passage.chunk_id.as_str(), passage.rank)).collect();
         // `b` and `d` are both second once: the order of their names decides.
-        assert!((fused[2].1 - fused[3].1).abs() < 1e-9);
+        assert_eq!(ids, [("c", 1), ("a", 2), ("b", 3), ("d", 4)]);
     }
 
     #[test]
-    fn scores_decrease_from_one() {
-        assert_eq!(fused(&[&["a"], &["a"]], 10), [("a".to_owned(), 1.0)]);
-        assert_eq!(fused(&[&["a"], &[]], 10), [("a".to_owned(), 0.5)]);
-        let one = fused(&[&["a", "b", "c"]], 2);
-        assert_eq!(one, [("a".to_owned(), 1.0), ("b".to_owned(), 0.9839)]);
-        let long: Vec<String> = (0..80).map(|n| format!("c{n:02}")).collect();
-        let long: Vec<&str> = long.iter().map(String::as_str).collect();
-        let many = fused(&[&long], 80);
-        assert!(many.is_sorted_by(|a, b| a.1 > b.1), "{many:?}");
+    fn scores_say_how_relevant_a_passage_is() {
+        let score = |question: &str, list: Hits| fuse_results(vec![list], question, 1)[0].score;
+        let words = |text: &str| Hits::Words(hits(&[("a", text, 9.0)]));
+        let close = |score: f64, expected: f64| (score - expected).abs() < 1e-3;
+        let question = "How long may goods be returned?";
+        assert!(close(score(question, words("Return goods within a long month")), 1.0));
+        assert!(close(score(question, words("The returns desk is closed")), 0.3333));
+        assert!(close(score(question, words("Zebras live in Africa")), 0.0));
+        assert!(close(score("如何退货", words("退货")), 0.5));
+        assert!(close(score("what is it", words("it is what it is")), 1.0));
+        let vector = |cosine: f64| Hits::Vectors(hits(&[("a", "anything", cosine)]));
+        assert!(close(score(question, vector(0.9)), 1.0));
+        assert!(close(score(question, vector(0.5)), 0.5));
+        assert!(close(score(question, vector(0.1)), 0.0));
     }
 
     #[test]
     fn no_results_fuse_to_nothing() {
-        assert!(fuse_results(vec![], 5).is_empty());
-        assert!(fuse_results(vec![vec![], vec![]], 5).is_empty());
-        assert!(fuse_results(vec![hits(&["a"])], 0).is_empty());
+        assert!(fuse_results(vec![], "q", 5).is_empty());
+        assert!(fuse_results(vec![Hits::Words(vec![]), Hits::Vectors(vec![])], "q", 5).is_empty());
+        assert!(fuse_results(vec![Hits::Words(named(&["a"]))], "q", 0).is_empty());
     }
 }

@@ -167,7 +167,7 @@ impl Indexer {
         let bytes = bytes.ok_or(IndexError::BytesMissing)?;
         let text = self.extractor.extract(&document.filename, bytes).await?;
         self.reached(claimed, progress, EXTRACTED_PERCENT).await?;
-        let parts = split_text(text).await;
+        let parts = split_text(text, self.size_of(&document.kb_id).await?).await;
         self.reached(claimed, progress, CHUNKED_PERCENT).await?;
         let mut chunks: Vec<Chunk> =
             parts.into_iter().map(|part| to_chunk(&document.id, part)).collect();
@@ -187,6 +187,12 @@ impl Indexer {
         Ok(())
     }
 
+    /// The size of the passages of a knowledge base.
+    async fn size_of(&self, kb_id: &str) -> Result<Size, StoreError> {
+        let base = self.knowledge.database.knowledge().get(kb_id).await?;
+        Ok(base.and_then(|base| base.chunk_size).map_or_else(Size::default, Size::from))
+    }
+
     /// Vectors of two models must not meet in one knowledge base.
     async fn check_model(&self, kb_id: &str, embedder: &dyn Embedder) -> Result<(), IndexError> {
         let base = self.knowledge.database.knowledge().get(kb_id).await?;
@@ -200,8 +206,8 @@ impl Indexer {
 }
 
 /// The parts of a text; a large one takes a while.
-async fn split_text(text: String) -> Vec<TextChunk> {
-    let cut = move || chunk::split(&text, Size::default(), chunk::estimate_tokens);
+async fn split_text(text: String, size: Size) -> Vec<TextChunk> {
+    let cut = move || chunk::split(&text, size, chunk::estimate_tokens);
     tokio::task::spawn_blocking(cut).await.unwrap_or_default()
 }
 

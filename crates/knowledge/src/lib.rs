@@ -17,8 +17,8 @@ use std::{fmt, sync::Arc};
 use bytes::Bytes;
 use savoir_model::Embedder;
 use savoir_store::{
-    ChunkHit, Database, Document, IndexingStatus, IndexingTask, KnowledgeBase, NewDocument,
-    Storage, StoreError,
+    Chunk, ChunkHit, ChunkSize, Database, Document, IndexingStatus, IndexingTask, KnowledgeBase,
+    NewDocument, Storage, StoreError,
 };
 use thiserror::Error;
 use tokio::sync::Notify;
@@ -51,8 +51,10 @@ pub struct Passage {
     pub chunk_size: u64,
     /// The words.
     pub text: String,
-    /// The relevance between 0 and 1, with four digits.
+    /// How relevant it is, between 0 and 1 with four digits: 0 has nothing to do with the question.
     pub score: f64,
+    /// The place among all that was found, from 1.
+    pub rank: u32,
 }
 
 /// The search method.
@@ -177,9 +179,56 @@ impl Knowledge {
         self.database.knowledge().documents(kb_id).await
     }
 
+    /// A document of a knowledge base.
+    pub async fn document(
+        &self,
+        kb_id: &str,
+        doc_id: &str,
+    ) -> Result<Option<Document>, StoreError> {
+        self.database.knowledge().document(kb_id, doc_id).await
+    }
+
+    /// The passages of a document in order, and how many there are.
+    pub async fn chunks(
+        &self,
+        kb_id: &str,
+        doc_id: &str,
+        limit: u64,
+        offset: u64,
+    ) -> Result<(Vec<Chunk>, u64), StoreError> {
+        self.database.knowledge().chunks(kb_id, doc_id, limit, offset).await
+    }
+
     /// The bytes of a document as they were uploaded; `None` if they are gone.
     pub async fn bytes(&self, kb_id: &str, doc_id: &str) -> Result<Option<Bytes>, StoreError> {
         self.storage.get(&key(kb_id, doc_id)).await
+    }
+
+    /// Changes the name of a knowledge base or the size of its passages.
+    pub async fn update(
+        &self,
+        kb_id: &str,
+        name: Option<&str>,
+        size: Option<ChunkSize>,
+    ) -> Result<Option<KnowledgeBase>, StoreError> {
+        self.database.knowledge().update(kb_id, name, size).await
+    }
+
+    /// Indexes all documents again, for example with another embedding model; gives their number.
+    pub async fn index_again(&self, kb_id: &str) -> Result<u64, StoreError> {
+        let documents = self.database.knowledge().index_again(kb_id).await?;
+        self.notify();
+        Ok(documents)
+    }
+
+    /// Whether documents must be indexed again to be found: passages of another size, or vectors
+    /// of another model.
+    pub fn is_stale(&self, base: &KnowledgeBase) -> bool {
+        let other_model = match (&base.embedder, &self.embedder) {
+            (Some(there), Some(ours)) => there != ours.identity(),
+            _ => false,
+        };
+        base.document_count > 0 && (base.stale || other_model)
     }
 
     /// Returns the progress of an indexing task.
@@ -290,8 +339,9 @@ impl Knowledge {
         let depth = limit.saturating_mul(limits::CANDIDATES_PER_PASSAGE);
         let by_vector = self.find_vector(&base, question, depth).await?;
         let by_words = self.database.knowledge().find_words(&base.id, question, depth).await?;
-        let lists = std::iter::once(by_words).chain(by_vector).collect();
-        Ok(fuse::fuse_results(lists, limit as usize))
+        let by_vector = by_vector.map(fuse::Hits::Vectors);
+        let lists = std::iter::once(fuse::Hits::Words(by_words)).chain(by_vector).collect();
+        Ok(fuse::fuse_results(lists, question, limit as usize))
     }
 
     /// The chunks whose vectors are nearest; `None` if vectors cannot be asked.

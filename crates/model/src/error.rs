@@ -40,6 +40,9 @@ impl ModelError {
     pub fn public_message(&self) -> String {
         match self {
             Self::Unreachable { provider, .. } => format!("{provider} cannot be reached"),
+            Self::Refused { provider, .. } if self.is_context_overflow() => {
+                format!("the input has more tokens than the model of {provider} can read")
+            }
             Self::Refused { provider, status, .. } => format!("{provider} answered {status}"),
             Self::InvalidResponse { provider, .. } => {
                 format!("{provider} sent an invalid response")
@@ -51,6 +54,13 @@ impl ModelError {
             Self::Setting(_) => "the model is not set up".to_owned(),
             Self::Local(_) => "the local model failed".to_owned(),
         }
+    }
+
+    /// Whether the provider refused the request because its input is too long.
+    pub fn is_context_overflow(&self) -> bool {
+        let Self::Refused { status: 400 | 413 | 422, message, .. } = self else { return false };
+        let message = message.to_ascii_lowercase();
+        CONTEXT_OVERFLOW_PHRASES.iter().any(|phrase| message.contains(phrase))
     }
 
     /// Returns a hint how to solve the problem.
@@ -72,6 +82,9 @@ impl ModelError {
             } else {
                 "check that the server is running and that its address is right".to_owned()
             }),
+            Self::Refused { .. } if self.is_context_overflow() => {
+                Some("shorten the input, or choose a model with a larger context".to_owned())
+            }
             Self::Refused { status, provider, .. } => hint_for_status(*status, provider),
             Self::TimedOut { provider, .. } => Some(format!(
                 "try again, or raise `first-byte-timeout` and `idle-timeout` of [models.{provider}]"
@@ -87,6 +100,12 @@ impl ModelError {
     }
 }
 
+/// Words with which providers say that an input is too long.
+const CONTEXT_OVERFLOW_PHRASES: [&str; 6] = [
+    "context length", "context_length", "context window", "context size", "prompt is too long",
+    "too many tokens",
+];
+
 fn join_or_none(known: &[String]) -> String {
     if known.is_empty() { "none".to_owned() } else { known.join(", ") }
 }
@@ -99,5 +118,25 @@ fn hint_for_status(status: u16, provider: &str) -> Option<String> {
         429 => Some("wait a while, or check the rate limits of the account".to_owned()),
         500.. => Some("the provider has a problem; try again later".to_owned()),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_long_input_is_recognized() {
+        let refused = |status, message: &str| ModelError::Refused {
+            provider: "openai".to_owned(),
+            status,
+            message: message.to_owned(),
+        };
+        let error = refused(400, "This model's maximum context length is 8192 tokens");
+        assert!(error.is_context_overflow());
+        assert!(error.public_message().contains("more tokens than the model"));
+        assert!(error.help().is_some_and(|help| help.starts_with("shorten the input")));
+        assert!(!refused(400, "temperature is too high").is_context_overflow());
+        assert!(!refused(500, "context length").is_context_overflow());
     }
 }

@@ -1,11 +1,14 @@
 //! Stores the configured providers and resolves model names such as `openai:gpt-4o`.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::{Arc, PoisonError, RwLock},
+    time::Instant,
+};
 
 use futures::future::join_all;
 use tokio::sync::Mutex;
 
-use crate::{Embedder, LanguageModel, ModelError, limits};
+use crate::{Embedder, LanguageModel, ModelError, ProviderSettings, limits};
 
 /// A configured provider.
 #[derive(Clone, Debug)]
@@ -21,6 +24,8 @@ struct Provider {
 #[derive(Clone, Debug, Default)]
 pub struct Models {
     providers: Vec<Provider>,
+    /// Providers that were added while the program runs. Clones share them.
+    added: Arc<RwLock<Vec<Provider>>>,
     embedder: Option<Arc<dyn Embedder>>,
 }
 
@@ -45,6 +50,16 @@ pub struct ProviderModels {
     pub models: Result<Vec<String>, ModelError>,
 }
 
+impl Provider {
+    fn new(name: &str, client: Arc<dyn LanguageModel>, default_model: Option<String>) -> Self {
+        Self { name: name.to_owned(), client, default_model, first_listed_model: Arc::default() }
+    }
+}
+
+fn find<'a>(providers: &'a [Provider], name: &str) -> Option<&'a Provider> {
+    providers.iter().find(|provider| provider.name == name)
+}
+
 impl Models {
     /// Adds a provider, or replaces the provider with the same name.
     pub fn add(
@@ -54,13 +69,31 @@ impl Models {
         default_model: Option<String>,
     ) {
         self.providers.retain(|provider| provider.name != name);
-        let first_listed_model = Arc::default();
-        self.providers.push(Provider {
-            name: name.to_owned(),
-            client,
-            default_model,
-            first_listed_model,
+        self.providers.push(Provider::new(name, client, default_model));
+    }
+
+    /// Replaces the providers that were added while the program runs, without sending a request.
+    /// A configured provider hides an added one of the same name.
+    pub fn replace_added(&self, settings: &[ProviderSettings]) -> Result<(), ModelError> {
+        let connected = settings.iter().map(|provider| {
+            Ok(Provider::new(&provider.name, provider.client()?, provider.model.clone()))
         });
+        let connected = connected.collect::<Result<Vec<_>, ModelError>>()?;
+        *self.added.write().unwrap_or_else(PoisonError::into_inner) = connected;
+        Ok(())
+    }
+
+    /// Whether a provider of this name is configured, apart from the added ones.
+    pub fn is_configured(&self, name: &str) -> bool {
+        find(&self.providers, name).is_some()
+    }
+
+    /// The configured providers, then the added ones.
+    fn all(&self) -> Vec<Provider> {
+        let mut all = self.providers.clone();
+        let added = self.added.read().unwrap_or_else(PoisonError::into_inner);
+        all.extend(added.iter().filter(|provider| !self.is_configured(&provider.name)).cloned());
+        all
     }
 
     pub fn set_embedder(&mut self, embedder: Arc<dyn Embedder>) {
@@ -74,7 +107,7 @@ impl Models {
 
     /// Returns whether no provider is configured.
     pub fn is_empty(&self) -> bool {
-        self.providers.is_empty()
+        self.all().is_empty()
     }
 
     /// Resolves `provider:model`, a model name alone, or `None` for the default.
@@ -82,12 +115,13 @@ impl Models {
     /// The text before the first colon is a provider only if one has that name, because names of
     /// Ollama models contain colons.
     pub async fn choose(&self, name_or_default: Option<&str>) -> Result<ChosenModel, ModelError> {
-        let first = self.providers.first().ok_or(ModelError::NoProvider)?;
+        let providers = self.all();
+        let first = providers.first().ok_or(ModelError::NoProvider)?;
         let (provider, model) =
             match name_or_default.filter(|name_or_default| !name_or_default.is_empty()) {
                 None => (first, None),
                 Some(name_or_default) => match name_or_default.split_once(':') {
-                    Some((name, model)) => match self.find(name) {
+                    Some((name, model)) => match find(&providers, name) {
                         Some(provider) => (provider, Some(model.to_owned())),
                         None => (first, Some(name_or_default.to_owned())),
                     },
@@ -101,13 +135,9 @@ impl Models {
         Ok(ChosenModel { provider: provider.name.clone(), model, client: provider.client.clone() })
     }
 
-    fn find(&self, name: &str) -> Option<&Provider> {
-        self.providers.iter().find(|provider| provider.name == name)
-    }
-
     /// Lists the models of every provider, concurrently.
     pub async fn list(&self) -> Vec<ProviderModels> {
-        join_all(self.providers.iter().map(async |provider| ProviderModels {
+        join_all(self.all().iter().map(async |provider| ProviderModels {
             provider: provider.name.clone(),
             default_model: provider.default_model.clone(),
             models: provider.client.models().await,

@@ -5,7 +5,7 @@ use std::{
     str::FromStr,
 };
 
-use savoir_lint::{render::uri, visible};
+use savoir_lint::{render::uri, visible, visible_json};
 use serde_json::{Value, json};
 use thiserror::Error;
 
@@ -61,8 +61,8 @@ impl FromStr for Format {
 pub fn render(report: &Report, format: Format) -> String {
     match format {
         Format::Text => text(report),
-        Format::Json => format!("{:#}\n", json(report)),
-        Format::Sarif => format!("{:#}\n", sarif(report)),
+        Format::Json => visible_json(&format!("{:#}\n", json(report))).into_owned(),
+        Format::Sarif => visible_json(&format!("{:#}\n", sarif(report))).into_owned(),
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 
-use pdf_extract::{Document, PlainTextOutput, output_doc};
+use pdf_extract::{Document, PlainTextOutput, output_doc_page};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -78,13 +78,20 @@ pub(super) fn read(bytes: &[u8], method: PdfMethod) -> Result<String, PdfFault> 
     let text = match method {
         PdfMethod::Layout => {
             let mut text = String::new();
-            output_doc(&document, &mut PlainTextOutput::new(&mut text))
-                .map_err(|error| PdfFault::Damaged(error.to_string()))?;
+            // One page after the other: words at the same height of two pages would be one line.
+            for number in pages.into_keys() {
+                output_doc_page(&document, &mut PlainTextOutput::new(&mut text), number)
+                    .map_err(|error| PdfFault::Damaged(error.to_string()))?;
+                text.push_str("\n\n");
+            }
             text
         }
         PdfMethod::Order => {
-            let numbers: Vec<u32> = pages.into_keys().collect();
-            document.extract_text_chunks(&numbers).into_iter().filter_map(Result::ok).collect()
+            let page = |number: u32| -> String {
+                let parts = document.extract_text_chunks(&[number]).into_iter();
+                parts.filter_map(Result::ok).collect()
+            };
+            pages.into_keys().map(page).collect::<Vec<_>>().join("\n\n")
         }
     };
     let text = tidy(&text);
@@ -131,9 +138,14 @@ mod tests {
             "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R \
              /Resources << /Font << /F1 5 0 R >> >> >>"
                 .to_owned(),
-            format!("<< /Length {} >>\nstream\n{content}\nendstream", content.len()),
+            stream(content),
             "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>".to_owned(),
         ];
+        file(&objects, trailer)
+    }
+
+    /// A PDF of these objects.
+    fn file(objects: &[String], trailer: &str) -> Vec<u8> {
         let mut out = "%PDF-1.4\n".to_owned();
         let mut table = String::new();
         for (index, object) in objects.iter().enumerate() {
@@ -160,6 +172,37 @@ mod tests {
             assert!(text.contains("Returns policy") && text.contains("Thirty days"), "{text}");
         }
         assert_eq!(extract_pdf(&bytes).unwrap(), "Returns policy\n\nThirty days");
+    }
+
+    #[test]
+    fn pages_stay_apart() {
+        let page = |word: &str| format!("BT /F1 12 Tf 50 800 Td ({word}) Tj ET");
+        let objects = [
+            "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+            "<< /Type /Pages /Kids [3 0 R 5 0 R] /Count 2 >>".to_owned(),
+            page_object(4),
+            stream(&page("Alpha")),
+            page_object(6),
+            stream(&page("Omega")),
+            "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>".to_owned(),
+        ];
+        let bytes = file(&objects, "");
+        for method in [PdfMethod::Layout, PdfMethod::Order] {
+            let text = read(&bytes, method).unwrap();
+            let words: Vec<&str> = text.split_whitespace().collect();
+            assert_eq!(words, ["Alpha", "Omega"], "{method:?}");
+        }
+    }
+
+    fn page_object(content: usize) -> String {
+        format!(
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents {content} 0 R \
+             /Resources << /Font << /F1 7 0 R >> >> >>"
+        )
+    }
+
+    fn stream(content: &str) -> String {
+        format!("<< /Length {} >>\nstream\n{content}\nendstream", content.len())
     }
 
     #[test]

@@ -26,11 +26,7 @@ impl Models {
         providers.sort_by_key(|provider| Some(provider.name.as_str()) != first);
         for (position, provider) in providers.into_iter().enumerate() {
             let http = provider.connect()?;
-            let client: Arc<dyn LanguageModel> = match provider.kind {
-                ProviderKind::OpenAi => Arc::new(OpenAi::new(http.clone())),
-                ProviderKind::Anthropic => Arc::new(Anthropic::new(http.clone())),
-                ProviderKind::Ollama => Arc::new(Ollama::new(http.clone())),
-            };
+            let client = provider.client_over(http.clone());
             let chosen_model = chosen_model.filter(|_| position == 0).map(str::to_owned);
             models.add(&provider.name, client, chosen_model.or_else(|| provider.model.clone()));
             if let Some(EmbeddingSettings::Provider { provider: name, model }) = &settings.embedding
@@ -81,6 +77,19 @@ impl Settings {
 }
 
 impl ProviderSettings {
+    /// Creates the client of this provider, without sending a request.
+    pub fn client(&self) -> Result<Arc<dyn LanguageModel>, ModelError> {
+        Ok(self.client_over(self.connect()?))
+    }
+
+    fn client_over(&self, http: Http) -> Arc<dyn LanguageModel> {
+        match self.kind {
+            ProviderKind::OpenAi => Arc::new(OpenAi::new(http)),
+            ProviderKind::Anthropic => Arc::new(Anthropic::new(http)),
+            ProviderKind::Ollama => Arc::new(Ollama::new(http)),
+        }
+    }
+
     fn connect(&self) -> Result<Http, ModelError> {
         if self.name.is_empty() || self.name.contains(|c: char| c == ':' || c.is_whitespace()) {
             return Err(ModelError::Setting(format!(
