@@ -89,9 +89,9 @@ pub struct GaiaSkill {
     /// Its signature.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<GaiaSignature>,
-    /// What it may do.
-    #[serde(default)]
-    pub permissions: Vec<Permission>,
+    /// The permissions that it requests, sorted; `None` if another program wrote none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permissions: Option<Vec<Permission>>,
     /// Files that were added when it was installed, with their SHA-256.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub generated: BTreeMap<String, String>,

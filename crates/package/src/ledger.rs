@@ -8,7 +8,7 @@
 //! Nothing is written.
 //!
 //! - `npx`, `gh` and `clawhub` each support one tool: its files and its hashes.
-//! - `files` reads a folder, `git` computes its git object id, `order` sorts like JavaScript.
+//! - `files` reads a folder, `git` computes its git object id.
 
 mod adoption;
 mod clash;
@@ -18,7 +18,6 @@ mod files;
 mod gh;
 mod git;
 mod npx;
-mod order;
 mod origin;
 mod search;
 mod tool_ledger;

@@ -24,6 +24,7 @@
 //!   publishes and mirrors them.
 //! - [`submission`] reads and checks a package that is to be published. The client and the registry
 //!   server run the same checks.
+//! - [`discover`] finds the skills below a folder, and [`skill_file`] reads their files.
 //! - [`source`] finds skills in folders, files, repositories and sites, and fetches them.
 //! - [`migrate`] converts OpenClaw skills to GAIA skills, with all their files.
 //!
@@ -34,6 +35,7 @@
 pub mod agent_file;
 pub mod agents;
 pub mod archive;
+pub mod discover;
 pub mod gaia_lock;
 pub mod install;
 pub mod ledger;
@@ -46,9 +48,11 @@ pub mod path;
 pub mod policy;
 pub mod registry;
 pub mod resolve;
+pub mod skill_file;
 pub mod source;
 pub mod submission;
 pub mod summary;
+pub mod tree_input;
 pub mod trust;
 
 mod parallel;

@@ -5,6 +5,7 @@
 //!   and returns what they attest: an [`Attestation`] with its [`Tier`].
 //! - [`ssh`] and [`oms`] create and check signatures of other formats; OpenPGP signatures are only
 //!   checked.
+//! - [`sign_statement`] and [`check_statement`] sign and check other statements about a skill.
 //! - [`TrustedSources`] are the sources from which the user installs skills without a question.
 //! - [`tier()`] computes the effective tier: the same when a skill is installed, verified and run.
 //!
@@ -20,6 +21,7 @@ mod public_key;
 mod safe_file;
 mod signature;
 mod sources;
+mod statement;
 mod store;
 mod tier;
 
@@ -36,9 +38,12 @@ pub use public_key::{KeyKind, PublicKey, PublicKeyError};
 pub use savoir_skill::permission::{Decision, Tier, decision, effective};
 pub use signature::{
     Attestation, Difference, FurtherSignature, SignatureError, SignatureKind, SignatureRecord,
-    Signer, UncheckedSignature, attach, attest, countersign, differences, file_name, is_signed,
-    records, sign, signed_bytes, unsigned, verify,
+    Signer, UncheckedSignature, attach, attest, attest_for_install, countersign, differences,
+    file_name, is_signed, records, sign, signed_bytes, unsigned, verify,
 };
 pub use sources::{RuleError, SourceRule, TrustedSources};
+pub use statement::{
+    SignedStatement, StatementError, StatementKey, check_statement, sign_statement,
+};
 pub use store::{KeyRevocation, Role, TrustStore, TrustStoreError, TrustedKey};
 pub use tier::tier;

@@ -17,6 +17,9 @@ use crate::{limits::MAX_DEPTH, tree::is_ignored_name};
 /// Where programs note down what they found out about a skill, and where it came from.
 const NOTES: [&str; 3] = [OBSERVED_FILE, ".clawhub/origin.json", ".clawdhub/origin.json"];
 
+/// The folder of signed statements about a skill.
+const ATTESTATIONS: &str = ".savoir/attestations";
+
 /// What systems note down about any folder.
 const SYSTEM_NOTES: [&str; 2] = [".DS_Store", "Thumbs.db"];
 
@@ -30,7 +33,13 @@ const HISTORY: [&str; 3] = [".git", ".hg", ".svn"];
 /// covers it, and nothing takes it for code. The path is that from the folder of the skill.
 pub fn is_note(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
-    NOTES.contains(&path) || SYSTEM_NOTES.contains(&name)
+    NOTES.contains(&path) || SYSTEM_NOTES.contains(&name) || is_attestation(path)
+}
+
+/// Whether a file is a signed statement about the skill, such as the results of an evaluation.
+fn is_attestation(path: &str) -> bool {
+    let name = path.strip_prefix(ATTESTATIONS).and_then(|rest| rest.strip_prefix('/'));
+    name.and_then(|name| name.strip_suffix(".json")).is_some_and(|stem| !stem.contains('/'))
 }
 
 /// Something that was left behind: a file, a link, or a folder with all that is in it.
@@ -179,6 +188,9 @@ mod tests {
             ("deep/.venv/bin/python", "deep/.venv", true, true),
             (".ruff_cache/0/1", ".ruff_cache", false, true),
             (".savoir/observed.json", ".savoir", false, false),
+            (".savoir/attestations/eval-1.json", ".savoir", false, false),
+            (".savoir/attestations/run.py", ".savoir", true, true),
+            (".savoir/attestations/a/b.json", ".savoir", true, true),
             (".clawhub/origin.json", ".clawhub", false, false),
             (".clawhub/mine", ".clawhub", true, true),
             ("sub/.DS_Store", "sub/.DS_Store", false, false),

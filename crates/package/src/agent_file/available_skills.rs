@@ -1,6 +1,6 @@
 //! Skills that are available locally for an agent.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use savoir_skill::permission::Tier;
 use semver::Version;
@@ -39,6 +39,8 @@ pub struct LocalSkill {
     pub place: String,
     /// How it was found.
     pub way: SkillLocationKind,
+    /// The folder from which an agent can read it, if it has one.
+    pub folder: Option<PathBuf>,
 }
 
 impl LocalSkill {
@@ -49,7 +51,14 @@ impl LocalSkill {
             .map_err(|error| error.to_string())?;
         let (tier, integrity) =
             (trust::tier(summary.dialect, summary.claimed, attested.tier), tree.integrity());
-        Ok(Self { summary, tier, integrity, place: String::new(), way: SkillLocationKind::Named })
+        let (place, way) = (String::new(), SkillLocationKind::Named);
+        Ok(Self { summary, tier, integrity, place, way, folder: None })
+    }
+
+    /// Sets the folder of its files.
+    #[must_use]
+    pub fn in_folder(self, folder: Option<PathBuf>) -> Self {
+        Self { folder, ..self }
     }
 
     /// Says where it was found.

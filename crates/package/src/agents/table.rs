@@ -265,6 +265,14 @@ pub(super) const ALL: &[Agent] = &[
         ..agent("gemini-cli", "Gemini CLI", &[AGENTS, ".gemini/skills"], &[home(".gemini/skills")])
     },
     Agent {
+        aliases: &["gibb.eri.sh"],
+        dialect: Dialect::GIBBERISH,
+        // Only its program counts: most skills are no command tools, so its folder alone must not
+        // make it a target of every install.
+        signs: &[UsageSign::Program("gibberish")],
+        ..agent("gibberish", "gibb.eri.sh", &[], &[config("gibberish/skills")])
+    },
+    Agent {
         aliases: &["copilot", "vscode", "vs-code"],
         also_reads: &[
             SharedFolder::Project(".claude/skills"),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use savoir_skill::permission::Tier;
+use savoir_skill::permission::{Permission, Tier};
 
 use super::{AGENT, GaiaLock, GaiaSignature, GaiaSkill, dependencies_hash};
 use crate::{
@@ -118,7 +118,7 @@ impl NewEntry<'_> {
             claimed_tier: skill.claimed,
             attested_tier: Some(skill.attested.unwrap_or(Tier::Experimental)),
             signature: Some(signature(skill, known.signature)),
-            permissions: skill.permissions.clone(),
+            permissions: Some(sorted(&skill.permissions)),
             artifact_filename: filename,
             artifact_sha256: sha256,
             generated: known.generated,
@@ -148,6 +148,14 @@ impl NewEntry<'_> {
             | SkillRequirement::Url { .. } => None,
         }
     }
+}
+
+/// The order of `savoir.lock`, so that it does not matter whether the manifest or the lock was read.
+fn sorted(permissions: &[Permission]) -> Vec<Permission> {
+    let mut permissions = permissions.to_vec();
+    permissions.sort_by_cached_key(ToString::to_string);
+    permissions.dedup();
+    permissions
 }
 
 fn source_kind(source: &LockedSource) -> &'static str {

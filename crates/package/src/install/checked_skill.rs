@@ -205,7 +205,12 @@ pub(super) fn attested(
     let written = summary.written_version();
     // If the files have no version, the version of the registry was signed.
     let counted = counted.filter(|_| written.is_empty()).map(ToString::to_string);
-    trust::attest(tree, summary.signed_name(), counted.as_deref().unwrap_or(written), trust)
+    trust::attest_for_install(
+        tree,
+        summary.signed_name(),
+        counted.as_deref().unwrap_or(written),
+        trust,
+    )
 }
 
 impl LockedSkill {

@@ -11,8 +11,9 @@ use semver::Version;
 
 use super::{AdoptionObstacle, ProjectFiles, folder_contents::FolderContents};
 use crate::{
-    Agent, Tree,
-    lock::{AddedCapability, Capability, LockedSource},
+    Agent, Tree, gaia_lock,
+    lock::{self, AddedCapability, Capability, LockedSource},
+    manifest,
     trust::Tier,
 };
 
@@ -281,6 +282,17 @@ impl InstallPlan {
     /// them.
     pub fn changes_project(&self) -> bool {
         self.before != self.after || self.undoes.is_some() || !self.steps.is_empty()
+    }
+
+    /// The names of the files of the project that change, besides skills.
+    pub fn changed_files(&self) -> Vec<&'static str> {
+        let (before, after) = (&self.before, &self.after);
+        let files = [
+            (manifest::FILE, before.manifest != after.manifest),
+            (lock::FILE, before.lock != after.lock),
+            (gaia_lock::FILE, before.gaia != after.gaia),
+        ];
+        files.into_iter().filter(|(_, changes)| *changes).map(|(file, _)| file).collect()
     }
 
     /// The changes to show to the user.

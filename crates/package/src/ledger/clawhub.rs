@@ -3,13 +3,12 @@
 
 use std::path::Path;
 
-use savoir_skill::digest::sha256_hex;
+use savoir_skill::{collation, digest::sha256_hex};
 use serde::Deserialize;
 
 use super::{
     Origin, Warning,
     files::{Item, Kind},
-    order,
     origin::ClawHubOrigin,
     tool_ledger::{self, LedgerFormat},
 };
@@ -119,7 +118,7 @@ pub(super) fn is_fingerprint_of(fingerprint: &str, items: &[Item]) -> bool {
 
 fn fingerprint(files: &[&Item]) -> String {
     let mut files = files.to_vec();
-    files.sort_by_cached_key(|item| order::key(&item.path));
+    files.sort_by_cached_key(|item| collation::key(&item.path));
     let lines = files.iter().map(|item| format!("{}:{}", item.path, sha256_hex(&item.bytes)));
     sha256_hex(lines.collect::<Vec<_>>().join("\n").as_bytes())
 }

@@ -8,13 +8,13 @@ use std::{
     sync::Arc,
 };
 
-use savoir_skill::{Document, Source as Text, SourceError, limits::MAX_FILE_BYTES};
+use savoir_skill::{Document, Source as Text, SourceError, collation, limits::MAX_FILE_BYTES};
 use thiserror::Error;
 
 use super::{
     ClawHubOrigin, NpxOrigin, Origin, Warning, clawhub,
     files::{self, Item},
-    gh, npx, order,
+    gh, npx,
     search::SkillFolder,
     tool_ledger::is_absent,
 };
@@ -340,7 +340,7 @@ fn unreadable(error: &TreeError) -> Drift {
 
 /// Returns the first path whose position in the sort order of the tool is not certain.
 fn uncertain_order(items: &[Item]) -> Option<UnknownDrift> {
-    let item = items.iter().find(|item| !order::is_order_known(&item.path))?;
+    let item = items.iter().find(|item| !collation::is_order_known(&item.path))?;
     Some(UnknownDrift::Order(item.path.clone()))
 }
 

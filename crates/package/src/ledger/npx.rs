@@ -3,13 +3,14 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use savoir_skill::collation;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
 use super::{
     Origin,
     files::{Item, Kind},
-    git, hex, order,
+    git, hex,
     origin::NpxOrigin,
     tool_ledger::LedgerFormat,
 };
@@ -144,7 +145,7 @@ pub(super) fn is_hash_of(hash: &str, items: &[Item]) -> bool {
 /// Hashes paths and bytes one after the other, without separators and without links.
 fn computed_hash(items: &[&Item]) -> String {
     let mut files: Vec<&&Item> = items.iter().filter(|item| item.kind != Kind::Link).collect();
-    files.sort_by_cached_key(|item| order::key(&item.path));
+    files.sort_by_cached_key(|item| collation::key(&item.path));
     let mut hash = Sha256::new();
     for file in files {
         hash.update(&file.path);

@@ -9,7 +9,13 @@ fn policy(text: &str) -> Policy {
 
 fn signed(key_id: &str, role: Option<Role>) -> Attestation {
     let kind = SignatureKind::Ed25519;
-    let signer = Signer { key_id: key_id.into(), publisher: "Ada".into(), role, kind };
+    let signer = Signer {
+        key_id: key_id.into(),
+        publisher: "Ada".into(),
+        role,
+        kind,
+        trusted_for: Vec::new(),
+    };
     let tier = role.map_or(Tier::Experimental, Role::tier);
     Attestation { signed: Some(signer.clone()), tier, signatures: vec![signer], ..<_>::default() }
 }

@@ -21,9 +21,9 @@ use crate::{
 pub use line::{IndexLine, TakenDownLine};
 pub(super) use line::{Lines, ParsedLine};
 pub use team::{
-    Appeal, Clearance, Cleared, Judged, Judgement, KeyInfo, Keys, Log, LogEntry, LogQuery,
-    MadeToken, Member, Members, NewKey, NewMember, NewSignature, PublishedSignature, RevokedKey,
-    Signatures, TakeDown, TeamRole, TokenInfo, Tokens, WantedToken,
+    Appeal, AuditRequest, Clearance, Cleared, Judged, Judgement, KeyInfo, Keys, Log, LogEntry,
+    LogQuery, MadeToken, Member, Members, NewKey, NewMember, NewSignature, PublishedSignature,
+    RevokedKey, Signatures, TakeDown, TeamRole, TokenInfo, Tokens, WantedToken,
 };
 
 /// The version of the index that is read and written.
@@ -143,6 +143,8 @@ pub struct PackageDetail {
     pub deprecated: Option<String>,
     /// Its versions, newest first.
     #[serde(default, deserialize_with = "list::<_, _, MAX_VERSIONS>")]
+    // Distinguishes it from a version where an answer is one of the two.
+    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub versions: Vec<VersionSummary>,
 }
 

@@ -336,7 +336,7 @@ impl<'a> ConflictReport<'a> {
             }
             UnmetReason::Withdrawn => {
                 let hint = "ask for another version; a lock that has this one keeps it";
-                (format!("{said}, and what there is of that was withdrawn"), Some(hint.to_owned()))
+                (format!("{said}, and every version of that is yanked"), Some(hint.to_owned()))
             }
             UnmetReason::OutOfRange => {
                 let there: Vec<Version> = self.offer.usable_versions(name)?.versions.clone();

@@ -139,7 +139,7 @@ fn yanked_versions_stay_only_if_locked() {
     assert_eq!(chosen(&lines, &request), "a 1.0.0");
     let (code, text, _) = refused(&lines, &wanted(&["a@1.1"]));
     assert_eq!(code, "version_conflict");
-    assert_eq!(text, "`savoir.toml` asks for `a` 1.1, and what there is of that was withdrawn");
+    assert_eq!(text, "`savoir.toml` asks for `a` 1.1, and every version of that is yanked");
 }
 
 #[test]

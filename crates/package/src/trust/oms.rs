@@ -43,7 +43,7 @@ use super::{
 use crate::Tree;
 
 const MEDIA_TYPE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
-const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
+pub(super) const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
 const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
 const PREDICATE_TYPE: &str = "https://model_signing/signature/v1.0";
 
@@ -197,6 +197,11 @@ pub fn sign(
         },
     })
     .to_string();
+    sign_payload(&payload, key)
+}
+
+/// Signs a statement as a bundle.
+pub(super) fn sign_payload(payload: &str, key: &BundleKey) -> Result<Value, OmsError> {
     let signature =
         key.pair.sign(&SystemRandom::new(), &pre_authentication_encoding(payload.as_bytes()));
     let signature = signature.map_err(|_| OmsError::Sign)?;
@@ -207,7 +212,7 @@ pub fn sign(
             "tlogEntries": [],
         },
         "dsseEnvelope": {
-            "payload": STANDARD.encode(&payload),
+            "payload": STANDARD.encode(payload),
             "payloadType": PAYLOAD_TYPE,
             "signatures": [{"sig": STANDARD.encode(signature.as_ref()), "keyid": ""}],
         },
@@ -240,6 +245,16 @@ pub(super) fn check<'a>(
     skill: &Skill<'_>,
     store: &'a TrustStore,
 ) -> Result<CheckedBundle<'a>, OmsError> {
+    let (mut checked, payload) = check_payload(bundle, store)?;
+    checked.left_out = statement(&payload, skill)?;
+    Ok(checked)
+}
+
+/// Checks the signature of a bundle. Returns the bytes of its statement.
+pub(super) fn check_payload<'a>(
+    bundle: &Value,
+    store: &'a TrustStore,
+) -> Result<(CheckedBundle<'a>, Vec<u8>), OmsError> {
     let bundle = Bundle::read(bundle)?;
     let [signature] = &bundle.envelope.signatures[..] else {
         return Err(OmsError::Malformed("it has not exactly one signature".into()));
@@ -247,7 +262,7 @@ pub(super) fn check<'a>(
     let signature = decoded(&signature.sig, "sig")?;
     let payload = decoded(&bundle.envelope.payload, "payload")?;
     let signed = pre_authentication_encoding(&payload);
-    let mut checked = match &bundle.material {
+    let checked = match &bundle.material {
         Material { public_key: Some(key), chain: None } => {
             check_by_key(key, &signed, &signature, store)?
         }
@@ -258,8 +273,7 @@ pub(super) fn check<'a>(
         _ => CheckedBundle { key_ids: vec![], trusted: None, holds: false, left_out: vec![] },
     };
     check_field("payloadType", &bundle.envelope.payload_type, PAYLOAD_TYPE)?;
-    checked.left_out = statement(&payload, skill)?;
-    Ok(checked)
+    Ok((checked, payload))
 }
 
 /// The key that a bundle names, as far as it does.
@@ -484,7 +498,7 @@ fn root<'a>(digests: impl Iterator<Item = &'a String>) -> Result<String, OmsErro
 }
 
 /// The bytes that DSSE signs.
-fn pre_authentication_encoding(payload: &[u8]) -> Vec<u8> {
+pub(super) fn pre_authentication_encoding(payload: &[u8]) -> Vec<u8> {
     let start = format!("DSSEv1 {} {PAYLOAD_TYPE} {} ", PAYLOAD_TYPE.len(), payload.len());
     [start.as_bytes(), payload].concat()
 }

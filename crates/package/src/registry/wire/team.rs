@@ -280,6 +280,14 @@ pub struct Appeal {
     pub sha256: Option<String>,
 }
 
+/// A request to audit a version.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditRequest {
+    /// What an auditor should know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
 /// Why an archive may be published although a scan blocks it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Clearance {

@@ -95,6 +95,29 @@ impl SignatureError {
 }
 
 impl SignatureError {
+    /// Whether a record in one of these files is wrong, as opposed to a bundle or to a signature of
+    /// a format that Savoir may not know well enough.
+    pub(super) fn is_of_record(&self, files: &[&str]) -> bool {
+        let place = match self {
+            Self::Algorithm { place, .. }
+            | Self::Format { place, .. }
+            | Self::Name { place, .. }
+            | Self::Version { place, .. }
+            | Self::Files { place, .. }
+            | Self::Field { place, .. }
+            | Self::KeyId { place, .. }
+            | Self::Wrong { place, .. }
+            | Self::Missing { place, .. }
+            | Self::Additional { place, .. }
+            | Self::Changed { place, .. }
+            | Self::Ssh { place, .. } => place,
+            Self::Json { .. } | Self::Revoked { .. } | Self::Oms { .. } | Self::OpenPgp { .. } => {
+                return false;
+            }
+        };
+        files.iter().any(|file| place.starts_with(file))
+    }
+
     /// Whether it is the program that checks signatures which failed: nothing is known then.
     pub fn is_undecided(&self) -> bool {
         let Self::OpenPgp { error, .. } = self else { return false };

@@ -57,7 +57,9 @@ fn key_is_limited_to_its_names() {
     let store: TrustStore = [entry].into_iter().collect();
     let attestation = verify(&signed(), NAME, VERSION, &store).unwrap();
     assert_eq!(attestation.tier, Tier::Experimental);
-    assert_eq!(attestation.signed.unwrap().role, None);
+    let signer = attestation.signed.unwrap();
+    assert_eq!(signer.role, None);
+    assert_eq!(signer.trusted_for, ["acme-*"]);
 }
 
 #[test]
@@ -137,6 +139,35 @@ fn each_failure_has_its_own_error() {
     assert_eq!(verify(&tree, "other", VERSION, &store).unwrap_err().code(), "signature_name");
     let newer = verify(&tree, NAME, "1.3.0", &store).unwrap_err();
     assert_eq!(newer.code(), "signature_skill_version", "a rollback");
+}
+
+#[test]
+fn wrong_record_of_an_unknown_key_is_refused_at_install() {
+    let nobody = TrustStore::default();
+    let tree = signed();
+    for (field, value, expected) in [
+        ("algorithm", json!("rsa"), "signature_algorithm"),
+        ("key_id", json!("0".repeat(32)), "signature_key_id"),
+        ("name", json!("other"), "signature_name"),
+        ("version", json!("9.0.0"), "signature_skill_version"),
+        ("signature", json!(STANDARD.encode([0; 64])), "signature_wrong"),
+    ] {
+        let wrong = edited(&tree, |record| record[field] = value.clone());
+        let error = attest_for_install(&wrong, NAME, VERSION, &nobody).unwrap_err();
+        assert_eq!(error.code(), expected);
+        // Elsewhere it attests nothing, but the skill is not called unsigned.
+        let attestation = attest(&wrong, NAME, VERSION, &nobody).unwrap();
+        assert!(attestation.signed.is_none() && !attestation.unchecked.is_empty(), "{field}");
+    }
+    let changed = with(&tree, "SKILL.md", "x");
+    let error = attest_for_install(&changed, NAME, VERSION, &nobody).unwrap_err();
+    assert_eq!(error.code(), "file_changed");
+    for other in ["{}", "not JSON", "{\"font\": \"Sans\", \"name\": \"Ada\"}"] {
+        let other = with(&golden(), "signature.json", other);
+        let attestation = attest_for_install(&other, NAME, VERSION, &nobody).unwrap();
+        assert_eq!(attestation, Attestation::default(), "a file that is not a record");
+    }
+    assert!(attest_for_install(&tree, NAME, VERSION, &nobody).unwrap().signed.is_some());
 }
 
 #[test]

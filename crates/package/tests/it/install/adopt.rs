@@ -166,7 +166,7 @@ async fn symlinked_copy_is_shared_by_agents() {
     adopt(&project, None).await;
     assert_eq!(lock(&project).skills["pdf"].agents, ["claude-code", "universal"]);
     assert_eq!(source(&project, "pdf"), "path+./source");
-    assert_eq!(project.problems(), [""; 0], "a link to the same skill is no error");
+    assert_eq!(project.problems(), [""; 0], "a link to the same skill is not an error");
     assert!(project.sync(UserEdits::Keep).is_empty());
 
     let new = [project.ready(skill("pdf", "1.1.0", "New.\n"), FetchReason::Update)];

@@ -103,6 +103,9 @@ fn foreign_gaia_lock_entries_are_kept() {
     project.apply(&project.skill_set().remove(&["a".into(), "b".into()], UserEdits::Keep).unwrap());
     assert_eq!(names(&project), ["theirs"]);
     assert_eq!(lock(&project).skills["theirs"], theirs);
+    let text: Value = serde_json::from_str(&project.read(LOCK)).unwrap();
+    let written = json!({"version": "3.1.0", "installed_at": "2026-01-01T00:00:00Z", "stars": 5});
+    assert_eq!(text["skills"]["theirs"], written, "no key is added");
     for expected in [&["a", "b", "theirs"][..], &["theirs"]] {
         project.apply(&project.skill_set().undo(UserEdits::Keep).unwrap());
         assert_eq!(names(&project), expected);
@@ -131,6 +134,18 @@ fn unchanged_gaia_lock_entry_keeps_time_and_keys() {
     for name in ["a", "b"] {
         assert_eq!(lock.skills[name].unknown["stars"], 5, "{name}");
     }
+}
+
+#[test]
+fn order_of_permissions_does_not_change_the_gaia_lock() {
+    let project = TestProject::new();
+    let tree = gaia("finder", "1.2.0", &["shell:execute:git", "env:read:A"], &[]);
+    let ready = [project.ready(tree, asked())];
+    project.apply(&project.plan(&ready, &["gaia"]).unwrap());
+    let text = project.read(LOCK);
+    let plan = project.sync(UserEdits::Keep);
+    assert!(plan.is_empty() && plan.changed_files().is_empty(), "{:?}", plan.changed_files());
+    assert_eq!(project.read(LOCK), text);
 }
 
 /// GAIA does not wait for us: it may write between a plan and its change, and after the change.

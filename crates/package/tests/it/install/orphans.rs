@@ -38,7 +38,10 @@ fn orphaned_folder_is_removed() {
     assert!(project.sync(UserEdits::Keep).is_empty());
     project.apply(&project.skill_set().undo(UserEdits::Keep).unwrap());
     assert!(project.path(".claude/skills/pdf/SKILL.md").exists());
-    assert!(project.sync(UserEdits::Keep).is_empty(), "whoever wanted it back is heard");
+    assert!(
+        project.sync(UserEdits::Keep).is_empty(),
+        "a skill that is wanted again is not removed"
+    );
 }
 
 #[test]

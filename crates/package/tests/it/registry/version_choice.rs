@@ -75,7 +75,7 @@ async fn yanked_version_stays_installed_but_is_not_chosen() {
     assert_eq!(found.resolution.chosen["base"].version.to_string(), "1.0.0");
     let error = gathered(&other, &all, &["base@1.1.0"], Update::Nothing).await.unwrap_err();
     assert_eq!(error.code(), "version_conflict");
-    assert!(error.to_string().contains("was withdrawn"), "{error}");
+    assert!(error.to_string().contains("is yanked"), "{error}");
 }
 
 #[tokio::test]
