@@ -9,8 +9,9 @@ use sqlx::AnyConnection;
 
 use crate::{
     Database, DatabaseKind, StoreError, Timestamp,
+    database::WriteTransaction,
     registry::Actor,
-    sql::{Row, damaged, new_id, sql},
+    sql::{Row, built, damaged, new_id, sql},
 };
 pub(crate) use account_cache::AccountCache;
 pub use account_cache::AccountsVersion;
@@ -19,6 +20,11 @@ pub use tokens::{ApiToken, NewToken};
 
 /// How long failed attempts are kept.
 const FAILURE_RETENTION: Duration = Duration::from_hours(24);
+
+/// Holds unless the account `$1` is the only administrator who can log in.
+const ADMIN_IS_LEFT: &str = "(role <> 'admin' OR active = 0 OR EXISTS (
+    SELECT 1 FROM users other WHERE other.id <> $1 AND other.role = 'admin' AND other.active = 1
+        AND other.deleted_at IS NULL))";
 
 /// The accounts of a database.
 #[derive(Clone, Copy, Debug)]
@@ -166,36 +172,57 @@ impl Accounts<'_> {
         rows.iter().map(|row| user(row, 0)).collect()
     }
 
-    /// Whether there is an administrator.
+    /// Whether there is an administrator who can log in.
     pub async fn has_admin(&self) -> Result<bool, StoreError> {
-        let row = sql("SELECT id FROM users WHERE role = 'admin' AND deleted_at IS NULL LIMIT 1")
-            .optional(self.0.reader())
-            .await?;
+        let row = sql("SELECT id FROM users
+             WHERE role = 'admin' AND active = 1 AND deleted_at IS NULL LIMIT 1")
+        .optional(self.0.reader())
+        .await?;
         Ok(row.is_some())
     }
 
-    /// Lets a person in or not; false if nothing changed. Signed tokens from before do not come
+    /// Starts a change that could take the rights of an administrator. Only one of them goes on at
+    /// a time: each must see whether another administrator is left.
+    async fn begin_change(&self) -> Result<WriteTransaction, StoreError> {
+        let mut transaction = self.0.begin().await?;
+        if self.0.kind() == DatabaseKind::Postgres {
+            sql("SELECT 1 FROM pg_advisory_xact_lock(hashtext('administrators'))")
+                .run(&mut *transaction)
+                .await?;
+        }
+        Ok(transaction)
+    }
+
+    /// Lets a person in or not; false if nothing changed, as for the last administrator. Signed tokens from before do not come
     /// back with the account: whoever had stolen one would have it again.
     pub async fn set_active(&self, id: i64, active: bool) -> Result<bool, StoreError> {
-        let changed = sql("UPDATE users SET active = $2,
+        let mut transaction = self.begin_change().await?;
+        let changed = built(format!(
+            "UPDATE users SET active = $2,
                 tokens_since = CASE WHEN $2 = 1 THEN $3 ELSE tokens_since END
-             WHERE id = $1 AND deleted_at IS NULL AND active <> $2")
+             WHERE id = $1 AND deleted_at IS NULL AND active <> $2 AND ($2 = 1 OR {ADMIN_IS_LEFT})"
+        ))
         .number(id)
         .number(i64::from(active))
         .time(Timestamp::now())
-        .run(self.0.writer())
+        .run(&mut *transaction)
         .await?;
+        transaction.commit().await?;
         self.changed(changed == 1).await
     }
 
-    /// Changes what a person may do; false if nothing changed.
+    /// Changes what a person may do; false if nothing changed, as for the last administrator.
     pub async fn set_role(&self, id: i64, role: Role) -> Result<bool, StoreError> {
-        let changed = sql("UPDATE users SET role = $2
-             WHERE id = $1 AND deleted_at IS NULL AND role <> $2")
+        let mut transaction = self.begin_change().await?;
+        let changed = built(format!(
+            "UPDATE users SET role = $2
+             WHERE id = $1 AND deleted_at IS NULL AND role <> $2 AND {ADMIN_IS_LEFT}"
+        ))
         .number(id)
         .text(role.as_str())
-        .run(self.0.writer())
+        .run(&mut *transaction)
         .await?;
+        transaction.commit().await?;
         self.changed(changed == 1).await
     }
 
@@ -222,15 +249,21 @@ impl Accounts<'_> {
         self.changed(changed == 1).await
     }
 
-    /// Marks an account as deleted and ends its tokens; its address is free again.
+    /// Marks an account as deleted and ends its tokens; its address is free again. False if nothing
+    /// changed, as for the last administrator.
     pub async fn delete(&self, by: &Actor, id: i64) -> Result<bool, StoreError> {
-        let mut transaction = self.0.begin().await?;
-        let changed = sql("UPDATE users SET deleted_at = $2 WHERE id = $1 AND deleted_at IS NULL")
-            .number(id)
-            .time(Timestamp::now())
-            .run(&mut *transaction)
-            .await?;
-        tokens::revoke_tokens(&mut transaction, by, id, "the account was deleted").await?;
+        let mut transaction = self.begin_change().await?;
+        let changed = built(format!(
+            "UPDATE users SET deleted_at = $2
+             WHERE id = $1 AND deleted_at IS NULL AND {ADMIN_IS_LEFT}"
+        ))
+        .number(id)
+        .time(Timestamp::now())
+        .run(&mut *transaction)
+        .await?;
+        if changed == 1 {
+            tokens::revoke_tokens(&mut transaction, by, id, "the account was deleted").await?;
+        }
         transaction.commit().await?;
         self.changed(changed == 1).await
     }

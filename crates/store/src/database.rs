@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use url::Url;
 
 use crate::{
-    Accounts, CatalogSources, Knowledge, Leases, Quotas, RateLimits, Sessions, Settings,
+    Accounts, CatalogSources, Knowledge, Leases, Quotas, RateLimits, Runs, Sessions, Settings,
     SkillFactsTable, Storage, StoreError, Timestamp, Usage, VectorSearch, Workflows,
     accounts::AccountCache,
     deadline::{RELEASE_TIMEOUT, STATEMENT_TIMEOUT, within},
@@ -221,6 +221,11 @@ impl Database {
     /// Workflows and their executions.
     pub fn workflows(&self) -> Workflows<'_> {
         Workflows(self)
+    }
+
+    /// The history of everything that ran.
+    pub fn runs(&self) -> Runs<'_> {
+        Runs(self)
     }
 
     /// The usage of models.

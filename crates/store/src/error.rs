@@ -24,6 +24,9 @@ pub enum StoreError {
     /// The database or the storage cannot be reached, or does not answer in time.
     #[error("{what} does not answer: {message}; try again later")]
     Unavailable { what: String, message: String },
+    /// Another program holds the lock of a file for too long.
+    #[error("{path} is locked by another program; try again later")]
+    Locked { path: String },
     /// A file or an object cannot be read or written.
     #[error("{path}: {message}")]
     File { path: String, message: String },

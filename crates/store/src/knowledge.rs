@@ -34,6 +34,19 @@ pub struct KnowledgeBase {
     /// Identity of the embedder whose vectors it holds; `None` before the first, or without
     /// vectors.
     pub embedder: Option<String>,
+    /// The size of its passages, if it was chosen.
+    pub chunk_size: Option<ChunkSize>,
+    /// Whether its documents are still split by another size.
+    pub stale: bool,
+}
+
+/// The size of the passages of a knowledge base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChunkSize {
+    /// Maximum tokens of a passage.
+    pub tokens: u64,
+    /// Maximum tokens that a passage repeats from the one before.
+    pub overlap: u64,
 }
 
 /// How far a document or a task is.
@@ -173,12 +186,19 @@ pub enum VectorSearch {
 macro_rules! base_columns {
     () => {
         "SELECT id, name, user_id, created_at, embedder,
-            (SELECT COUNT(*) FROM documents WHERE kb_id = bases.id)
+            (SELECT COUNT(*) FROM documents WHERE kb_id = bases.id),
+            chunk_tokens, chunk_overlap, stale
          FROM bases "
     };
 }
 
 fn base(row: &Row) -> Result<KnowledgeBase, StoreError> {
+    let chunk_size = match (row.maybe_number(6)?, row.maybe_number(7)?) {
+        (Some(tokens), Some(overlap)) => {
+            Some(ChunkSize { tokens: tokens.unsigned_abs(), overlap: overlap.unsigned_abs() })
+        }
+        _ => None,
+    };
     Ok(KnowledgeBase {
         id: row.text(0)?,
         name: row.text(1)?,
@@ -186,6 +206,8 @@ fn base(row: &Row) -> Result<KnowledgeBase, StoreError> {
         created_at: row.time(3)?,
         embedder: row.maybe_text(4)?,
         document_count: row.count(5)?,
+        chunk_size,
+        stale: row.number(8)? != 0,
     })
 }
 
@@ -232,7 +254,7 @@ impl Knowledge<'_> {
     ) -> Result<KnowledgeBase, StoreError> {
         let row = sql("INSERT INTO bases (id, name, user_id, created_at, generation)
              VALUES ($1, $2, $3, $4, 0)
-             RETURNING id, name, user_id, created_at, embedder, 0")
+             RETURNING id, name, user_id, created_at, embedder, 0, chunk_tokens, chunk_overlap, stale")
         .text(&new_id())
         .text(name)
         .maybe_number(user_id)
@@ -279,6 +301,51 @@ impl Knowledge<'_> {
         row.as_ref().map(base).transpose()
     }
 
+    /// Changes the name or the size of passages; `None` if there is no such base. Documents that
+    /// are already split stay as they are until [`Self::index_again`].
+    pub async fn update(
+        &self,
+        id: &str,
+        name: Option<&str>,
+        size: Option<ChunkSize>,
+    ) -> Result<Option<KnowledgeBase>, StoreError> {
+        let size_number = |number: fn(ChunkSize) -> u64| {
+            size.map(|size| i64::try_from(number(size)).unwrap_or(i64::MAX))
+        };
+        sql("UPDATE bases SET name = COALESCE($2, name),
+                stale = CASE WHEN chunk_tokens = $3 AND chunk_overlap = $4 OR $3 IS NULL
+                    THEN stale ELSE 1 END,
+                chunk_tokens = COALESCE($3, chunk_tokens),
+                chunk_overlap = COALESCE($4, chunk_overlap)
+             WHERE id = $1")
+        .text(id)
+        .maybe_text(name)
+        .maybe_number(size_number(|size| size.tokens))
+        .maybe_number(size_number(|size| size.overlap))
+        .run(self.0.writer())
+        .await?;
+        self.get(id).await
+    }
+
+    /// Forgets the vectors of a base and lets all its documents be indexed again; gives the number
+    /// of documents. Until then the old passages are found by their words.
+    pub async fn index_again(&self, id: &str) -> Result<u64, StoreError> {
+        let mut transaction = self.0.begin().await?;
+        if !touch(&mut transaction, id).await? {
+            return Ok(0);
+        }
+        sql("DELETE FROM vectors WHERE kb_id = $1").text(id).run(&mut *transaction).await?;
+        forget_embedder(&mut transaction, id).await?;
+        sql("UPDATE bases SET stale = 0 WHERE id = $1").text(id).run(&mut *transaction).await?;
+        transaction.commit().await?;
+        self.0.cache().forget(id);
+        let documents = self.documents(id).await?;
+        for document in &documents {
+            self.add_task(id, &document.id).await?;
+        }
+        Ok(documents.len() as u64)
+    }
+
     /// Removes a knowledge base with all that is in it; gives the ids of its documents, whose bytes
     /// are to be removed from the storage.
     pub async fn delete(&self, id: &str) -> Result<Option<Vec<String>>, StoreError> {
@@ -312,6 +379,32 @@ impl Knowledge<'_> {
         .all(self.0.reader())
         .await?;
         rows.iter().map(document).collect()
+    }
+
+    /// The passages of a document in order, at most `limit` after the first `offset`; and how many
+    /// there are.
+    pub async fn chunks(
+        &self,
+        kb_id: &str,
+        doc_id: &str,
+        limit: u64,
+        offset: u64,
+    ) -> Result<(Vec<Chunk>, u64), StoreError> {
+        let total = sql("SELECT count(*) FROM chunks WHERE kb_id = $1 AND doc_id = $2")
+            .text(kb_id)
+            .text(doc_id)
+            .one(self.0.reader())
+            .await?
+            .count(0)?;
+        let rows = sql("SELECT id, doc_id, place, text, size FROM chunks
+             WHERE kb_id = $1 AND doc_id = $2 ORDER BY place LIMIT $3 OFFSET $4")
+        .text(kb_id)
+        .text(doc_id)
+        .count(limit)
+        .count(offset)
+        .all(self.0.reader())
+        .await?;
+        Ok((rows.iter().map(chunks::chunk).collect::<Result<_, _>>()?, total))
     }
 
     /// A document.

@@ -2,7 +2,7 @@
 //!
 //! - [`Database`] is either database behind the same functions. Opening it runs the migrations. Its
 //!   parts: [`Accounts`], [`Settings`], [`RateLimits`], [`Sessions`], [`Knowledge`], [`Workflows`],
-//!   [`Usage`], [`Leases`], [`SkillFactsTable`], [`CatalogSources`].
+//!   [`Runs`], [`Usage`], [`Leases`], [`SkillFactsTable`], [`CatalogSources`].
 //! - [`Storage`] stores bytes under keys, in a folder or a bucket.
 //! - [`registry`] stores published packages, in both of them.
 //! - [`SkillFiles`] stores skills as plain files, `skills/{name}/SKILL.md`.
@@ -25,6 +25,7 @@ mod password;
 mod quota;
 mod rate_limits;
 pub mod registry;
+mod runs;
 mod sessions;
 mod settings;
 mod skills;
@@ -32,6 +33,7 @@ mod sql;
 mod storage;
 mod timestamp;
 mod usage;
+mod workflow_versions;
 mod workflows;
 
 pub use accounts::{Accounts, AccountsVersion, ApiToken, LoginFailure, NewToken, Role, User};
@@ -40,17 +42,21 @@ pub use database::{Database, DatabaseKind};
 pub use error::StoreError;
 pub use facts::{SkillFacts, SkillFactsTable};
 pub use knowledge::{
-    Chunk, ChunkHit, ClaimedTask, Document, IndexingStatus, IndexingTask, Knowledge, KnowledgeBase,
-    NewDocument, VectorSearch,
+    Chunk, ChunkHit, ChunkSize, ClaimedTask, Document, IndexingStatus, IndexingTask, Knowledge,
+    KnowledgeBase, NewDocument, VectorSearch,
 };
 pub use leases::{Lease, Leases};
 pub use password::{PasswordHash, hash_password, verify_password};
 pub use quota::{QuotaReached, Quotas, check_quota};
 pub use rate_limits::{RateCount, RateLimits};
+pub use runs::{Run, RunEnd, RunFilter, RunKind, RunState, Runs};
 pub use sessions::{Session, SessionMessage, SessionSummary, Sessions, Speaker};
 pub use settings::{Settings, SigningKey};
-pub use skills::{Resource, ResourceEntry, SkillFile, SkillFiles, WriteError};
+pub use skills::{
+    Resource, ResourceEntry, SkillFile, SkillFiles, WriteError, name_of_key, owner_key,
+};
 pub use storage::Storage;
 pub use timestamp::Timestamp;
-pub use usage::{ModelRequest, TokenSums, Usage, UsageSummary};
+pub use usage::{DayUsage, ModelRequest, TokenSums, Usage, UsageSummary};
+pub use workflow_versions::WorkflowVersion;
 pub use workflows::{Checkpoint, Execution, ExecutionStatus, NewWorkflow, Workflow, Workflows};

@@ -45,6 +45,11 @@ const MIGRATIONS: &[Migration] = &[
     migration!(7 each "0007_taken_down"),
     migration!(8 "0008_displaced_keys"),
     migration!(9 "0009_quotas"),
+    migration!(10 "0010_runs"),
+    migration!(11 "0011_titles"),
+    migration!(12 each "0012_reviews"),
+    migration!(13 "0013_workflow_versions"),
+    migration!(14 "0014_base_settings"),
 ];
 
 impl Migration {

@@ -37,6 +37,7 @@ mod publish;
 mod read;
 mod record;
 mod refused_scans;
+mod reviews;
 mod signatures;
 mod storage_marks;
 mod taken_down;
@@ -68,6 +69,7 @@ pub use record::{
     KeyRecord, LogRecord, MemberRecord, PackageRecord, PrefixRecord, Record, SignatureRecord,
     TakenDownRecord, VersionRecord,
 };
+pub use reviews::{MAX_RATING, NewReview, Publisher, Rating, Review};
 
 use crate::{Database, DatabaseKind, Storage, StoreError, database::WriteTransaction, sql::Sql};
 

@@ -74,6 +74,16 @@ fn session(row: &Row) -> Result<Session, StoreError> {
     })
 }
 
+/// Reads `speaker, content, said_at`.
+fn message(row: &Row) -> Result<SessionMessage, StoreError> {
+    let speaker = match row.text(0)?.as_str() {
+        "user" => Speaker::User,
+        "assistant" => Speaker::Assistant,
+        other => return Err(damaged("the speaker of a message", other)),
+    };
+    Ok(SessionMessage { speaker, content: row.text(1)?, at: row.time(2)? })
+}
+
 /// A conversation in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionSummary {
@@ -209,25 +219,63 @@ impl Sessions<'_> {
         .number(limit.map_or(i64::MAX, i64::from))
         .all(self.0.reader())
         .await?;
-        rows.iter()
-            .rev()
-            .map(|row| {
-                let speaker = match row.text(0)?.as_str() {
-                    "user" => Speaker::User,
-                    "assistant" => Speaker::Assistant,
-                    other => return Err(damaged("the speaker of a message", other)),
-                };
-                Ok(SessionMessage { speaker, content: row.text(1)?, at: row.time(2)? })
-            })
-            .collect()
+        rows.iter().rev().map(message).collect()
+    }
+
+    /// The messages of a part of a conversation: at most `limit` before the number `before`, which
+    /// counts from 0. Oldest first, with their numbers.
+    pub async fn messages_before(
+        &self,
+        id: &str,
+        before: Option<u64>,
+        limit: u32,
+    ) -> Result<Vec<(u64, SessionMessage)>, StoreError> {
+        let rows = sql("SELECT speaker, content, said_at, number FROM session_messages
+             WHERE session_id = $1 AND number <= $2 ORDER BY number DESC LIMIT $3")
+        .text(id)
+        .number(before.map_or(i64::MAX, |before| i64::try_from(before).unwrap_or(i64::MAX)))
+        .number(i64::from(limit))
+        .all(self.0.reader())
+        .await?;
+        let numbered = rows.iter().rev();
+        numbered.map(|row| Ok((row.count(3)?.saturating_sub(1), message(row)?))).collect()
+    }
+
+    /// Removes a message and all after it; numbers count from 0. Returns how many are left.
+    pub async fn remove_messages(&self, id: &str, from: u64) -> Result<u64, StoreError> {
+        let mut transaction = self.0.begin().await?;
+        sql("DELETE FROM session_messages WHERE session_id = $1 AND number > $2")
+            .text(id)
+            .count(from)
+            .run(&mut *transaction)
+            .await?;
+        let row = sql("UPDATE sessions SET updated_at = $2, message_count =
+                (SELECT count(*) FROM session_messages WHERE session_id = $1)
+             WHERE id = $1 RETURNING message_count")
+        .text(id)
+        .time(Timestamp::now())
+        .optional(&mut *transaction)
+        .await?;
+        transaction.commit().await?;
+        row.map_or(Ok(0), |row| row.count(0))
+    }
+
+    /// Gives a conversation a title; `None` makes it the first message again.
+    pub async fn rename(&self, id: &str, title: Option<&str>) -> Result<bool, StoreError> {
+        let renamed = sql("UPDATE sessions SET title = $2 WHERE id = $1")
+            .text(id)
+            .maybe_text(title)
+            .run(self.0.writer())
+            .await?;
+        Ok(renamed == 1)
     }
 
     /// Conversations of one person or of all, newest first.
     pub async fn list(&self, user_id: Option<i64>) -> Result<Vec<SessionSummary>, StoreError> {
         let rows =
             sql("SELECT id, user_id, kb_id, workflow_id, created_at, updated_at, message_count,
-                (SELECT substr(content, 1, 200) FROM session_messages
-                 WHERE session_id = sessions.id AND speaker = 'user' ORDER BY number LIMIT 1)
+                COALESCE(title, (SELECT substr(content, 1, 200) FROM session_messages
+                 WHERE session_id = sessions.id AND speaker = 'user' ORDER BY number LIMIT 1))
              FROM sessions WHERE (user_id = $1 OR $2 = 1) ORDER BY updated_at DESC, id DESC")
             .number(user_id.unwrap_or_default())
             .number(i64::from(user_id.is_none()))

@@ -67,12 +67,7 @@ impl Settings<'_> {
     }
 
     /// Sets a value if the old one, or none, is still there; true for exactly one caller.
-    pub(crate) async fn swap(
-        &self,
-        key: &str,
-        old: Option<&str>,
-        new: &str,
-    ) -> Result<bool, StoreError> {
+    pub async fn swap(&self, key: &str, old: Option<&str>, new: &str) -> Result<bool, StoreError> {
         let changed = match old {
             Some(old) => sql("UPDATE settings SET value = $3 WHERE name = $1 AND value = $2")
                 .text(key)

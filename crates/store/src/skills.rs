@@ -1,5 +1,8 @@
 //! Stores skills as plain files: `skills/{name}/SKILL.md`.
 //!
+//! Names are unique per owner. The first skill of a name has its name as the key; that of another
+//! owner has the key `name~owner`, where `owner` is the number of an account or `shared`.
+//!
 //! Users may edit the files and track them in git; manual changes are visible immediately. Beside
 //! each file is `SKILL.md.lock`, which writers lock.
 
@@ -35,11 +38,26 @@ enum SkillLocation {
     Bucket(Arc<BucketSkills>),
 }
 
+/// Separates the name of a skill from its owner in a key. No name has it.
+const OWNER_SEPARATOR: char = '~';
+/// The owner in the key of a skill that belongs to all users.
+const SHARED_OWNER: &str = "shared";
+
+/// The key of a skill whose name is the key of another owner's skill.
+pub fn owner_key(name: &str, owner: Option<&str>) -> String {
+    format!("{name}{OWNER_SEPARATOR}{}", owner.unwrap_or(SHARED_OWNER))
+}
+
+/// The name of the skill that has a key.
+pub fn name_of_key(key: &str) -> &str {
+    key.split_once(OWNER_SEPARATOR).map_or(key, |(name, _)| name)
+}
+
 /// The SKILL.md of a skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkillFile {
-    /// The name of the skill's folder.
-    pub name: String,
+    /// The name of the skill's folder: its key.
+    pub key: String,
     /// The text. Shared, because an unchanged file is not read again.
     pub text: Arc<str>,
     pub created_at: Timestamp,
@@ -47,6 +65,34 @@ pub struct SkillFile {
     /// An opaque version that changes with every write.
     pub version: String,
 }
+
+impl SkillFile {
+    /// The name of the skill.
+    pub fn name(&self) -> &str {
+        name_of_key(&self.key)
+    }
+}
+
+/// A SKILL.md that may be no valid text.
+#[derive(Clone, Debug)]
+struct ReadFile {
+    /// The file, with replacement characters for what cannot be read.
+    file: SkillFile,
+    /// Why it is no valid text.
+    problem: Option<&'static str>,
+}
+
+impl ReadFile {
+    fn into_valid(self) -> Result<SkillFile, StoreError> {
+        match self.problem {
+            None => Ok(self.file),
+            Some(problem) => Err(damaged(&self.file.key, problem)),
+        }
+    }
+}
+
+const TOO_LARGE: &str = "its file is larger than one mebibyte";
+const NOT_UTF8: &str = "it is not UTF-8";
 
 /// A file of a skill beside its `SKILL.md`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,10 +141,19 @@ pub enum WriteError {
     Store(#[from] StoreError),
 }
 
-/// Checks a name again, although callers have checked it, so that no path can be built from it.
-fn is_name(name: &str) -> bool {
-    (1..=64).contains(&name.len())
-        && name.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-'))
+/// Checks a key again, although callers have checked it, so that no path can be built from it.
+fn is_key(key: &str) -> bool {
+    let is_name = |name: &str| {
+        (1..=64).contains(&name.len())
+            && name.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-'))
+    };
+    match key.split_once(OWNER_SEPARATOR) {
+        Some((name, owner)) => {
+            let is_account = owner.bytes().all(|b| b.is_ascii_digit());
+            is_name(name) && is_name(owner) && (is_account || owner == SHARED_OWNER)
+        }
+        None => is_name(key),
+    }
 }
 
 /// Whether a path is valid for a file beside `SKILL.md`. It must not lead out of the skill, to a
@@ -153,9 +208,9 @@ impl SkillFiles {
         }
     }
 
-    /// The names of all folders that have a `SKILL.md`, sorted. Folders with invalid skill names
+    /// The keys of all folders that have a `SKILL.md`, sorted. Folders with invalid skill names
     /// are left out.
-    pub async fn names(&self) -> Result<Vec<String>, StoreError> {
+    pub async fn keys(&self) -> Result<Vec<String>, StoreError> {
         match &self.0 {
             SkillLocation::Bucket(skills) => skills.names().await,
             SkillLocation::Folder(skills) => {
@@ -176,7 +231,7 @@ impl SkillFiles {
         }
     }
 
-    /// Reads the SKILL.md of a skill. `name` must be a valid name: letters, digits and hyphens.
+    /// Reads the SKILL.md of a skill by its key.
     pub async fn read(&self, name: &str) -> Result<Option<SkillFile>, StoreError> {
         match &self.0 {
             SkillLocation::Bucket(skills) => skills.read(name).await,
@@ -188,6 +243,34 @@ impl SkillFiles {
                 let skills = Arc::clone(skills);
                 let name = name.to_owned();
                 on_a_thread(move || skills.read(&name)).await
+            }
+        }
+    }
+
+    /// Like `read`, but also returns a file that is no valid text, with replacement characters for
+    /// what cannot be read. For finding its owner, replacing it and deleting it.
+    pub async fn read_lossy(&self, name: &str) -> Result<Option<SkillFile>, StoreError> {
+        let read = match &self.0 {
+            SkillLocation::Bucket(skills) => skills.read_any(name).await?,
+            SkillLocation::Folder(skills) => {
+                if let Some(file) = skills.unchanged(name) {
+                    return Ok(Some(file));
+                }
+                let skills = Arc::clone(skills);
+                let name = name.to_owned();
+                on_a_thread(move || skills.read_any(&name)).await?
+            }
+        };
+        Ok(read.map(|read| read.file))
+    }
+
+    /// Removes what processes left that were killed while they wrote.
+    pub async fn remove_unfinished(&self) -> Result<(), StoreError> {
+        match &self.0 {
+            SkillLocation::Bucket(_) => Ok(()),
+            SkillLocation::Folder(skills) => {
+                let skills = Arc::clone(skills);
+                on_a_thread(move || skills.remove_unfinished()).await
             }
         }
     }

@@ -42,7 +42,7 @@ pub struct TokenSums {
 }
 
 impl TokenSums {
-    fn add(&mut self, more: Self) {
+    pub fn add(&mut self, more: Self) {
         self.input_tokens = self.input_tokens.saturating_add(more.input_tokens);
         self.output_tokens = self.output_tokens.saturating_add(more.output_tokens);
         self.requests = self.requests.saturating_add(more.requests);
@@ -60,6 +60,20 @@ pub struct UsageSummary {
     pub by_model: BTreeMap<String, TokenSums>,
 }
 
+/// The requests of one user to one model on one day.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DayUsage {
+    /// Days since 1970, UTC.
+    pub day: i64,
+    pub user_id: Option<i64>,
+    pub provider: String,
+    pub model: String,
+    pub tokens: TokenSums,
+}
+
+/// Microseconds of a day.
+const DAY_MICROS: i64 = 86_400_000_000;
+
 impl Usage<'_> {
     /// Notes a request.
     pub async fn record(&self, spent: ModelRequest<'_>) -> Result<(), StoreError> {
@@ -76,6 +90,32 @@ impl Usage<'_> {
         .run(self.0.writer())
         .await
         .map(drop)
+    }
+
+    /// Sums of the requests since a day, for each day, user and model, oldest first.
+    pub async fn by_day(&self, first_day: i64) -> Result<Vec<DayUsage>, StoreError> {
+        let rows = sql("SELECT asked_at / $1, user_id, provider, model,
+                CAST(SUM(input_tokens) AS BIGINT), CAST(SUM(output_tokens) AS BIGINT), COUNT(*)
+             FROM model_requests WHERE asked_at >= $2
+             GROUP BY 1, 2, 3, 4 ORDER BY 1, 3, 4")
+        .number(DAY_MICROS)
+        .number(first_day.saturating_mul(DAY_MICROS))
+        .all(self.0.reader())
+        .await?;
+        let day = |row: &crate::sql::Row| {
+            Ok(DayUsage {
+                day: row.number(0)?,
+                user_id: row.maybe_number(1)?,
+                provider: row.text(2)?,
+                model: row.text(3)?,
+                tokens: TokenSums {
+                    input_tokens: row.count(4)?,
+                    output_tokens: row.count(5)?,
+                    requests: row.count(6)?,
+                },
+            })
+        };
+        rows.iter().map(day).collect()
     }
 
     /// Sums of the requests since a time, of one person or of all.

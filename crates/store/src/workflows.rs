@@ -1,12 +1,12 @@
 //! Workflows and their executions.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::{Map, Value, json};
 
 use crate::{
     Database, StoreError, Timestamp,
-    sql::{Row, damaged, new_id, sql},
+    sql::{Row, built, damaged, new_id, sql},
 };
 
 /// The workflows of a database.
@@ -67,7 +67,10 @@ fn execution(row: &Row) -> Result<Execution, StoreError> {
     })
 }
 
-fn from_json<T: serde::de::DeserializeOwned>(what: &str, text: &str) -> Result<T, StoreError> {
+pub(crate) fn from_json<T: serde::de::DeserializeOwned>(
+    what: &str,
+    text: &str,
+) -> Result<T, StoreError> {
     serde_json::from_str(text)
         .map_err(|error| StoreError::Damaged { what: what.to_owned(), message: error.to_string() })
 }
@@ -122,6 +125,9 @@ pub struct Checkpoint {
     pub queue: Vec<String>,
     /// What was said to models so far: `{"role","content"}`.
     pub history: Vec<Value>,
+    /// The branch that each condition chose.
+    #[serde(default)]
+    pub branches: BTreeMap<String, bool>,
 }
 
 /// One run of a workflow.
@@ -268,6 +274,35 @@ impl Workflows<'_> {
         .optional(self.0.reader())
         .await?;
         row.as_ref().map(execution).transpose()
+    }
+
+    /// The newest executions of a workflow, or of all, and of a person, or of all; and how many
+    /// there are.
+    pub async fn executions(
+        &self,
+        workflow_id: Option<&str>,
+        user_id: Option<i64>,
+        limit: u64,
+        offset: u64,
+    ) -> Result<(Vec<Execution>, u64), StoreError> {
+        let filter = "FROM executions WHERE (workflow_id = $1 OR $2 = 1)
+             AND (user_id = $3 OR $4 = 1)";
+        let with_filter = |text: String| {
+            built(text)
+                .text(workflow_id.unwrap_or_default())
+                .number(i64::from(workflow_id.is_none()))
+                .number(user_id.unwrap_or_default())
+                .number(i64::from(user_id.is_none()))
+        };
+        let total = with_filter(format!("SELECT count(*) {filter}"));
+        let total = total.one(self.0.reader()).await?.count(0)?;
+        let rows = with_filter(format!(
+            "SELECT id, workflow_id, user_id, status, initial_input, model, checkpoint,
+                created_at, updated_at
+             {filter} ORDER BY created_at DESC, id DESC LIMIT $5 OFFSET $6"
+        ));
+        let rows = rows.count(limit).count(offset).all(self.0.reader()).await?;
+        Ok((rows.iter().map(execution).collect::<Result<_, _>>()?, total))
     }
 
     /// Takes an execution to resume it: unless it is completed, or another worker holds it.

@@ -22,10 +22,10 @@ pub enum RegistryError {
     #[error("this token lacks the scope {}", wanted(*right, place.as_ref()))]
     MissingScope { right: Right, place: Option<OwnerScope> },
     /// The namespace or package belongs to another owner.
-    #[error("`{owner_scope}` belongs to others; ask one of its owners to add you")]
+    #[error("`{}` belongs to others; ask one of its owners to add you", shown(owner_scope))]
     NotMember { owner_scope: OwnerScope },
     /// A publisher tries to do what only owners may do.
-    #[error("only an owner of `{owner_scope}` may do this")]
+    #[error("only an owner of `{}` may do this", shown(owner_scope))]
     NotOwner { owner_scope: OwnerScope },
     /// Only an administrator of the registry may do this.
     #[error("only an administrator of the registry may do this")]
@@ -163,6 +163,12 @@ fn because(why: &str) -> String {
 
 fn place(owner_scope: &OwnerScope) -> String {
     if owner_scope.is_for_auditors() { "an auditor".to_owned() } else { format!("`{owner_scope}`") }
+}
+
+/// The namespace as users know it: that of a skill without a namespace is its name.
+fn shown(owner_scope: &OwnerScope) -> &str {
+    let scope = owner_scope.as_str();
+    scope.strip_prefix("_/").unwrap_or(scope)
 }
 
 fn wanted(right: Right, place: Option<&OwnerScope>) -> String {

@@ -80,6 +80,12 @@ acts! {
     TokenEnded = "token_ended",
     /// A publisher appealed against a scan result.
     Appealed = "appealed",
+    /// A publisher asked for an audit of a version.
+    AuditRequested = "audit_requested",
+    /// An account wrote or replaced a review.
+    Reviewed = "reviewed",
+    /// A review was removed, by its account or by an administrator.
+    ReviewRemoved = "review_removed",
     /// An administrator allowed bytes that a scan blocks.
     Cleared = "cleared",
     /// The permission for blocked bytes was revoked.

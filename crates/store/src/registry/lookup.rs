@@ -57,6 +57,25 @@ fn searchable_packages(row: &Row) -> Result<SearchablePackage, StoreError> {
 }
 
 impl Registry<'_> {
+    /// A version of a text in `anon` whose bytes have a digest, unless it was withdrawn.
+    pub async fn anonymous_text(
+        &self,
+        sha256: &str,
+    ) -> Result<Option<(PackageName, Version)>, StoreError> {
+        if !is_digest(sha256) {
+            return Ok(None);
+        }
+        // `0` comes after `/`, so this is every id that begins with the namespace.
+        let row = sql("SELECT package, version FROM versions
+             WHERE package > 'anon/' AND package < 'anon0' AND skill_md = $1
+                AND withdrawn_at IS NULL AND yanked_at IS NULL
+             ORDER BY package, sort_key LIMIT 1")
+        .text(sha256)
+        .optional(self.reader())
+        .await?;
+        row.map(|row| Ok((read_name(&row.text(0)?)?, read_version(&row.text(1)?)?))).transpose()
+    }
+
     /// The version whose artefact has a digest and is called so, unless it was withdrawn. Several
     /// may have the same bytes.
     pub async fn artefact(

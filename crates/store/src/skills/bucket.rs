@@ -7,13 +7,16 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use object_store::{
     Attribute, Attributes, Error, GetOptions, GetResult, ObjectStore as _, ObjectStoreExt as _,
     PutMode, PutOptions, UpdateVersion,
 };
 
-use super::{MAX_FILE_BYTES, SkillFile, WriteError, damaged, is_name, no_name};
+use super::{
+    MAX_FILE_BYTES, NOT_UTF8, ReadFile, SkillFile, TOO_LARGE, WriteError, damaged, is_key, no_name,
+};
 use crate::{StoreError, Timestamp, storage::Bucket};
 
 /// Where an object keeps when its skill was made, in microseconds.
@@ -51,7 +54,7 @@ impl BucketSkills {
                 .bucket
                 .key(&object.location)
                 .and_then(|key| key.strip_prefix("skills/")?.strip_suffix("/SKILL.md"))
-                .filter(|name| is_name(name));
+                .filter(|name| is_key(name));
             if let Some(name) = name {
                 found.push((name.to_owned(), object.e_tag));
             }
@@ -95,7 +98,12 @@ impl BucketSkills {
     }
 
     pub(super) async fn read(&self, name: &str) -> Result<Option<SkillFile>, StoreError> {
-        if !is_name(name) {
+        self.read_any(name).await?.map(ReadFile::into_valid).transpose()
+    }
+
+    /// Like `read`, but a file may be no valid text.
+    pub(super) async fn read_any(&self, name: &str) -> Result<Option<ReadFile>, StoreError> {
+        if !is_key(name) {
             return Ok(None);
         }
         let cached = self.cache().get(name).cloned();
@@ -105,11 +113,15 @@ impl BucketSkills {
         };
         match self.bucket.store().get_opts(&self.bucket.path(&key(name))?, options).await {
             Ok(found) => {
-                let file = self.file(name, found).await?;
-                self.cache().insert(name.to_owned(), file.clone());
-                Ok(Some(file))
+                let read = self.file(name, found).await?;
+                if read.problem.is_none() {
+                    self.cache().insert(name.to_owned(), read.file.clone());
+                }
+                Ok(Some(read))
             }
-            Err(Error::NotModified { .. }) => Ok(cached),
+            Err(Error::NotModified { .. }) => {
+                Ok(cached.map(|file| ReadFile { file, problem: None }))
+            }
             Err(Error::NotFound { .. }) => {
                 self.cache().remove(name);
                 Ok(None)
@@ -118,10 +130,8 @@ impl BucketSkills {
         }
     }
 
-    async fn file(&self, name: &str, found: GetResult) -> Result<SkillFile, StoreError> {
-        if found.meta.size > MAX_FILE_BYTES {
-            return Err(damaged(name, "its file is larger than one mebibyte"));
-        }
+    async fn file(&self, name: &str, found: GetResult) -> Result<ReadFile, StoreError> {
+        let is_too_large = found.meta.size > MAX_FILE_BYTES;
         let updated_at = Timestamp::from_micros(found.meta.last_modified.timestamp_micros());
         let version = found
             .meta
@@ -133,13 +143,24 @@ impl BucketSkills {
             .get(&CREATED_AT_ATTRIBUTE)
             .and_then(|micros| micros.parse().ok())
             .map_or(updated_at, Timestamp::from_micros);
-        let bytes = found.bytes().await.map_err(|error| self.failed(name, &error))?;
-        let text = std::str::from_utf8(&bytes).map_err(|_| damaged(name, "it is not UTF-8"))?;
-        Ok(SkillFile { name: name.to_owned(), text: text.into(), created_at, updated_at, version })
+        // The text of a file that is too large is not fetched.
+        let bytes = if is_too_large {
+            Bytes::new()
+        } else {
+            found.bytes().await.map_err(|error| self.failed(name, &error))?
+        };
+        let problem = match std::str::from_utf8(&bytes) {
+            _ if is_too_large => Some(TOO_LARGE),
+            Ok(_) => None,
+            Err(_) => Some(NOT_UTF8),
+        };
+        let text = String::from_utf8_lossy(&bytes).into();
+        let file = SkillFile { key: name.to_owned(), text, created_at, updated_at, version };
+        Ok(ReadFile { file, problem })
     }
 
     pub(super) async fn create(&self, name: &str, text: &str) -> Result<SkillFile, WriteError> {
-        if !is_name(name) {
+        if !is_key(name) {
             return Err(no_name(name));
         }
         self.check_free(name).await?;
@@ -209,7 +230,7 @@ impl BucketSkills {
         text: &str,
         version: &str,
     ) -> Result<SkillFile, WriteError> {
-        let current = self.read(name).await?.ok_or(WriteError::Missing)?;
+        let current = self.read_any(name).await?.ok_or(WriteError::Missing)?.file;
         if current.version != version {
             return Err(WriteError::Changed);
         }
@@ -226,7 +247,7 @@ impl BucketSkills {
     }
 
     pub(super) async fn delete(&self, name: &str, version: Option<&str>) -> Result<(), WriteError> {
-        if !is_name(name) {
+        if !is_key(name) {
             return Err(WriteError::Missing);
         }
         let below = self.bucket.list(&format!("skills/{name}")).await?;
@@ -234,7 +255,7 @@ impl BucketSkills {
             return Err(WriteError::Missing);
         }
         if let Some(version) = version
-            && self.read(name).await?.is_some_and(|file| file.version != version)
+            && self.read_any(name).await?.is_some_and(|read| read.file.version != version)
         {
             return Err(WriteError::Changed);
         }

@@ -8,26 +8,30 @@ mod whole;
 
 use std::{
     collections::HashMap,
-    fs::{self, File, Metadata},
+    fs::{self, File, Metadata, TryLockError},
     io::{self, Read as _},
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use savoir_skill::digest::hex;
 use sha2::{Digest as _, Sha256};
 
-use super::{MAX_FILE_BYTES, SkillFile, WriteError, damaged, is_name, no_name};
+use super::{
+    MAX_FILE_BYTES, NOT_UTF8, ReadFile, SkillFile, TOO_LARGE, WriteError, is_key, no_name,
+};
 use crate::{
     StoreError, Timestamp,
     file_stamp::FileStamp,
     storage::{WORK_PREFIX, file_error, sync_folder, write_whole},
 };
 
-/// What is older was left by a process that died.
-const UNFINISHED_AFTER: Duration = Duration::from_hours(1);
+/// How long to wait for a lock that another process holds. A client that waits longer has gone.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+/// The pause between two attempts to take a lock.
+const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
 #[derive(Debug)]
 pub(super) struct FolderSkills {
@@ -40,8 +44,7 @@ struct CachedSkill {
     stamp: FileStamp,
     /// Whether the file was quiet when it was read. If not, it could change again unseen.
     settled: bool,
-    /// The file, or why it cannot be read.
-    file: Result<SkillFile, &'static str>,
+    read: ReadFile,
 }
 
 /// Changes with every write, and with the text.
@@ -79,7 +82,7 @@ impl FolderSkills {
 
     /// The true place of the folder of a skill.
     pub(super) fn place(&self, name: &str) -> Result<Option<PathBuf>, StoreError> {
-        if is_name(name) { self.inside(&self.root.join(name)) } else { Ok(None) }
+        if is_key(name) { self.inside(&self.root.join(name)) } else { Ok(None) }
     }
 
     /// The true place of a path, unless links lead out of the folder of all skills.
@@ -105,7 +108,7 @@ impl FolderSkills {
 
     pub(super) fn names(&self) -> Result<Vec<String>, StoreError> {
         let mut names = self.entries()?;
-        names.retain(|name| is_name(name) && self.has_file(name));
+        names.retain(|name| is_key(name) && self.has_file(name));
         Ok(names)
     }
 
@@ -127,7 +130,12 @@ impl FolderSkills {
     }
 
     pub(super) fn read(&self, name: &str) -> Result<Option<SkillFile>, StoreError> {
-        if !is_name(name) {
+        self.read_any(name)?.map(ReadFile::into_valid).transpose()
+    }
+
+    /// Like `read`, but a file may be no valid text.
+    pub(super) fn read_any(&self, name: &str) -> Result<Option<ReadFile>, StoreError> {
+        if !is_key(name) {
             return Ok(None);
         }
         let path = self.path(name);
@@ -136,10 +144,10 @@ impl FolderSkills {
             self.cache().remove(name);
             return Ok(None);
         };
-        if let Some(known) = self.known(name, &metadata) {
-            return known.map(Some).map_err(|message| damaged(name, message));
+        match self.known(name, &metadata) {
+            Some(known) => Ok(Some(known)),
+            None => self.load_any(name),
         }
-        self.load(name)
     }
 
     /// A file that was read before and did not change since.
@@ -148,19 +156,24 @@ impl FolderSkills {
             return None;
         }
         let metadata = fs::metadata(self.path(name)).ok()?;
-        self.known(name, &metadata)?.ok()
+        self.known(name, &metadata)?.into_valid().ok()
     }
 
     /// What was read of a file that still has this look.
-    fn known(&self, name: &str, metadata: &Metadata) -> Option<Result<SkillFile, &'static str>> {
+    fn known(&self, name: &str, metadata: &Metadata) -> Option<ReadFile> {
         let cache = self.cache();
         let cached = cache.get(name)?;
         let same = cached.settled && cached.stamp == FileStamp::of(metadata);
-        same.then(|| cached.file.clone())
+        same.then(|| cached.read.clone())
     }
 
     /// Reads a file, whatever is known about it.
     fn load(&self, name: &str) -> Result<Option<SkillFile>, StoreError> {
+        self.load_any(name)?.map(ReadFile::into_valid).transpose()
+    }
+
+    /// Like `load`, but the file may be no valid text.
+    fn load_any(&self, name: &str) -> Result<Option<ReadFile>, StoreError> {
         let path = self.path(name);
         let Some(place) = self.inside(&path)? else { return Ok(None) };
         let Some(mut file) = if_there(File::open(&place), &place)? else { return Ok(None) };
@@ -173,22 +186,27 @@ impl FolderSkills {
         (&mut file).take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(fail)?;
         let (before, after) =
             (FileStamp::of(&metadata), FileStamp::of(&file.metadata().map_err(fail)?));
-        let text = if bytes.len() as u64 > MAX_FILE_BYTES {
-            Err("its file is larger than one mebibyte")
-        } else {
-            String::from_utf8(bytes).map_err(|_| "it is not UTF-8")
+        let is_too_large = bytes.len() as u64 > MAX_FILE_BYTES;
+        let text = String::from_utf8(bytes);
+        let problem = match &text {
+            _ if is_too_large => Some(TOO_LARGE),
+            Ok(_) => None,
+            Err(_) => Some(NOT_UTF8),
         };
-        let file = text.map(|text| SkillFile {
-            name: name.to_owned(),
+        let text =
+            text.unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+        let file = SkillFile {
+            key: name.to_owned(),
             version: version(&before, &text),
             text: text.into(),
             created_at: self.created_at(name).unwrap_or_else(|| modified_at(&metadata)),
             updated_at: modified_at(&metadata),
-        });
+        };
+        let read = ReadFile { file, problem };
         let settled = before == after && before.is_settled();
-        let cached = CachedSkill { stamp: before, settled, file: file.clone() };
+        let cached = CachedSkill { stamp: before, settled, read: read.clone() };
         self.cache().insert(name.to_owned(), cached);
-        file.map(Some).map_err(|message| damaged(name, message))
+        Ok(Some(read))
     }
 
     /// When a skill was made: its folder, or the one before it, of which the lock tells.
@@ -201,7 +219,7 @@ impl FolderSkills {
     }
 
     pub(super) fn create(&self, name: &str, text: &str) -> Result<SkillFile, WriteError> {
-        if !is_name(name) {
+        if !is_key(name) {
             return Err(no_name(name));
         }
         let fail = |error: io::Error| file_error(&self.root.join(name), &error);
@@ -236,17 +254,20 @@ impl FolderSkills {
         Ok(())
     }
 
-    /// Removes what processes left that died.
+    /// Removes what processes left that died. The caller holds `.lock`, as does everyone who makes
+    /// such folders: those that are there belong to nobody.
     fn sweep(&self, entries: &[String]) {
         for entry in entries.iter().filter(|entry| entry.starts_with(WORK_PREFIX)) {
-            let path = self.root.join(entry);
-            let is_old = fs::symlink_metadata(&path)
-                .and_then(|metadata| metadata.modified())
-                .is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age > UNFINISHED_AFTER));
-            if is_old {
-                let _ = fs::remove_dir_all(&path);
-            }
+            let _ = fs::remove_dir_all(self.root.join(entry));
         }
+    }
+
+    /// Removes what processes left that died.
+    pub(super) fn remove_unfinished(&self) -> Result<(), StoreError> {
+        let path = self.root.join(".lock");
+        let Some(_lock) = if_there(lock(&path), &path)? else { return Ok(()) };
+        self.sweep(&self.entries()?);
+        Ok(())
     }
 
     pub(super) fn replace(
@@ -255,14 +276,14 @@ impl FolderSkills {
         text: &str,
         version: &str,
     ) -> Result<SkillFile, WriteError> {
-        if !is_name(name) {
+        if !is_key(name) {
             return Err(WriteError::Missing);
         }
         let folder = self.inside(&self.root.join(name))?.ok_or(WriteError::Missing)?;
         let path = folder.join("SKILL.md");
         let _lock = lock_skill(&folder)?.ok_or(WriteError::Missing)?;
-        let current = self.load(name)?.ok_or(WriteError::Missing)?;
-        if current.version != version {
+        let current = self.load_any(name)?.ok_or(WriteError::Missing)?;
+        if current.file.version != version {
             return Err(WriteError::Changed);
         }
         remove_unfinished(&folder);
@@ -273,7 +294,7 @@ impl FolderSkills {
     }
 
     pub(super) fn delete(&self, name: &str, version: Option<&str>) -> Result<(), WriteError> {
-        if !is_name(name) {
+        if !is_key(name) {
             return Err(WriteError::Missing);
         }
         let path = self.root.join(name);
@@ -282,7 +303,7 @@ impl FolderSkills {
         let _lock = lock(&self.root.join(".lock")).map_err(fail)?;
         let metadata = if_there(fs::symlink_metadata(&path), &path)?.ok_or(WriteError::Missing)?;
         if let Some(version) = version
-            && self.load(name)?.is_some_and(|file| file.version != version)
+            && self.load_any(name)?.is_some_and(|read| read.file.version != version)
         {
             return Err(WriteError::Changed);
         }
@@ -308,15 +329,27 @@ fn modified_at(metadata: &Metadata) -> Timestamp {
     metadata.modified().map_or_else(|_| Timestamp::now(), Timestamp::from)
 }
 
-/// Waits for a lock; it ends when the file is dropped.
+/// Waits for a lock, but not for ever; it ends when the file is dropped.
 fn lock(path: &Path) -> io::Result<File> {
     // A link could lead anywhere, and the file would be made there.
     if fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink()) {
         return Err(io::Error::other("the lock is a link"));
     }
     let file = File::options().create(true).truncate(false).write(true).open(path)?;
-    file.lock()?;
-    Ok(file)
+    let deadline = Instant::now() + LOCK_TIMEOUT;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if Instant::now() >= deadline => {
+                return Err(io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    "another process holds the lock",
+                ));
+            }
+            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_RETRY_INTERVAL),
+        }
+    }
 }
 
 /// The lock of a skill; none if its folder is gone.

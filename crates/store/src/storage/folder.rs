@@ -234,6 +234,9 @@ pub(crate) fn file_error(path: &Path, error: &io::Error) -> StoreError {
     if is_full(error) {
         return StoreError::Full { what: path };
     }
+    if error.kind() == io::ErrorKind::TimedOut {
+        return StoreError::Locked { path };
+    }
     StoreError::File { path, message: error.to_string() }
 }
 

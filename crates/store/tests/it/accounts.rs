@@ -45,6 +45,27 @@ async fn an_account_from_its_beginning_to_its_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn last_active_administrator_stays() {
+    for_each_database(async |place| {
+        let accounts = place.database.accounts();
+        let ada = accounts.create("ada@example.org", "h", Role::Admin).await.unwrap().unwrap();
+        let bob = accounts.create("bob@example.org", "h", Role::Admin).await.unwrap().unwrap();
+        assert!(accounts.set_active(bob.id, false).await.unwrap());
+        // Bob is an administrator, but cannot log in.
+        assert!(!accounts.set_active(ada.id, false).await.unwrap());
+        assert!(!accounts.set_role(ada.id, Role::User).await.unwrap());
+        assert!(!accounts.delete(&by(), ada.id).await.unwrap());
+        assert!(accounts.has_admin().await.unwrap());
+        assert!(accounts.set_role(bob.id, Role::User).await.unwrap());
+        assert!(accounts.set_active(bob.id, true).await.unwrap());
+        assert!(accounts.set_role(bob.id, Role::Admin).await.unwrap());
+        assert!(accounts.set_role(ada.id, Role::User).await.unwrap());
+        assert!(accounts.delete(&by(), ada.id).await.unwrap());
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn one_address_is_one_account() {
     for_each_database(async |place| {
         let other = place.again().await;
@@ -144,6 +165,7 @@ async fn changes_of_another_process_are_seen_at_once() {
     for_each_database(async |place| {
         let other = place.again().await;
         let (here, there) = (place.database.accounts(), other.accounts());
+        here.create("admin@example.org", "h", Role::Admin).await.unwrap();
         let user = here.create("u@example.org", "h", Role::User).await.unwrap().unwrap();
         let (id, mut issued) = (user.id, Timestamp::now());
         let scopes = ["read".to_owned()];

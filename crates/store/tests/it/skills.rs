@@ -6,8 +6,8 @@ use savoir_store::{SkillFiles, Storage, StoreError, WriteError};
 use crate::harness::for_each_storage;
 
 async fn names(skills: &SkillFiles) -> Vec<String> {
-    let names = skills.names().await.unwrap();
-    let listed: Vec<_> = skills.list().await.unwrap().into_iter().map(|file| file.name).collect();
+    let names = skills.keys().await.unwrap();
+    let listed: Vec<_> = skills.list().await.unwrap().into_iter().map(|file| file.key).collect();
     assert!(listed.iter().all(|name| names.contains(name)));
     names
 }
@@ -19,7 +19,7 @@ async fn a_skill_from_its_beginning_to_its_end() {
         assert!(names(&skills).await.is_empty());
         assert_eq!(skills.read("a-1").await.unwrap(), None);
         let made = skills.create("a-1", "text ä").await.unwrap();
-        assert_eq!((made.name.as_str(), &*made.text), ("a-1", "text ä"));
+        assert_eq!((made.key.as_str(), &*made.text), ("a-1", "text ä"));
         assert_eq!(other.read("a-1").await.unwrap().as_ref(), Some(&made));
         assert_eq!(other.list().await.unwrap(), std::slice::from_ref(&made));
         let again = skills.create("a-1", "other").await.unwrap_err();
@@ -74,7 +74,7 @@ async fn one_of_many_creates_a_skill() {
                 }
             }
             assert_eq!(made.len(), 1);
-            let found = files.storage.skills().read(&made[0].name).await.unwrap();
+            let found = files.storage.skills().read(&made[0].key).await.unwrap();
             assert_eq!(found.as_ref(), Some(&made[0]));
         }
     })
@@ -141,7 +141,7 @@ async fn what_people_made_by_hand() {
         put("skills/SKILL.md", b"x").await;
         assert_eq!(names(&skills).await, ["binary", "full", "large"]);
         let listed = skills.list().await.unwrap();
-        assert_eq!(listed.iter().map(|file| file.name.as_str()).collect::<Vec<_>>(), ["full"]);
+        assert_eq!(listed.iter().map(|file| file.key.as_str()).collect::<Vec<_>>(), ["full"]);
         for name in ["binary", "large"] {
             for _ in 0..2 {
                 let error = skills.read(name).await.unwrap_err();
@@ -157,6 +157,17 @@ async fn what_people_made_by_hand() {
                 other => panic!("{other}"),
             }
         }
+        // Files that are no text can be replaced and deleted.
+        let binary = skills.read_lossy("binary").await.unwrap().unwrap();
+        assert_eq!(&*binary.text, "\u{fffd}\u{fffd}");
+        let wrong = skills.replace("binary", "x", "another version").await.unwrap_err();
+        assert!(matches!(wrong, WriteError::Changed), "{wrong}");
+        let fixed = skills.replace("binary", "text", &binary.version).await.unwrap();
+        assert_eq!(&*fixed.text, "text");
+        put("skills/binary/SKILL.md", b"\xff\xfe").await;
+        let large = skills.read_lossy("large").await.unwrap().unwrap();
+        skills.delete("large", Some(&large.version)).await.unwrap();
+        assert_eq!(skills.read("large").await.unwrap(), None);
         skills.delete("binary", None).await.unwrap();
         put("skills/full/SKILL.md", b"short now").await;
         assert_eq!(&*skills.read("full").await.unwrap().unwrap().text, "short now");

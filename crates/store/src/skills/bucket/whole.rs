@@ -11,7 +11,7 @@ use object_store::{
 use super::{BucketSkills, key};
 use crate::{
     StoreError, Timestamp,
-    skills::{Resource, ResourceEntry, SkillFile, WriteError, is_name, is_resource, no_name},
+    skills::{Resource, ResourceEntry, SkillFile, WriteError, is_key, is_resource, no_name},
     sql::new_id,
 };
 
@@ -33,7 +33,7 @@ impl BucketSkills {
         resources: &[Resource],
         version: Option<&str>,
     ) -> Result<SkillFile, WriteError> {
-        if !is_name(name) {
+        if !is_key(name) {
             return Err(no_name(name));
         }
         let (created_at, mode) = match version {
@@ -42,7 +42,7 @@ impl BucketSkills {
                 (Timestamp::now(), PutMode::Create)
             }
             Some(version) => {
-                let current = self.read(name).await?.ok_or(WriteError::Missing)?;
+                let current = self.read_any(name).await?.ok_or(WriteError::Missing)?.file;
                 if current.version != version {
                     return Err(WriteError::Changed);
                 }
@@ -142,7 +142,7 @@ impl BucketSkills {
         &self,
         name: &str,
     ) -> Result<Vec<ResourceEntry>, StoreError> {
-        if !is_name(name) {
+        if !is_key(name) {
             return Ok(Vec::new());
         }
         let beginning = self.beginning(name).await?;
@@ -165,7 +165,7 @@ impl BucketSkills {
         path: &str,
         most: u64,
     ) -> Result<Option<Resource>, StoreError> {
-        if !is_name(name) || !is_resource(path) {
+        if !is_key(name) || !is_resource(path) {
             return Ok(None);
         }
         let key = format!("{}/{path}", self.beginning(name).await?);

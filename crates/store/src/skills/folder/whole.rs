@@ -17,7 +17,7 @@ use savoir_skill::Folder;
 use super::{FolderSkills, if_there, lock, lock_skill};
 use crate::{
     StoreError, Timestamp,
-    skills::{Resource, ResourceEntry, SkillFile, WriteError, is_name, is_resource, no_name},
+    skills::{Resource, ResourceEntry, SkillFile, WriteError, is_key, is_resource, no_name},
     storage::{WORK_PREFIX, file_error, sync_folder, write_whole},
 };
 
@@ -30,7 +30,7 @@ impl FolderSkills {
         resources: &[Resource],
         version: Option<&str>,
     ) -> Result<SkillFile, WriteError> {
-        if !is_name(name) {
+        if !is_key(name) {
             return Err(no_name(name));
         }
         let place = self.root.join(name);
@@ -75,8 +75,8 @@ impl FolderSkills {
             return Err(StoreError::File { path, message }.into());
         }
         let held = lock_skill(&place)?.ok_or(WriteError::Missing)?;
-        let current = self.load(name)?.ok_or(WriteError::Missing)?;
-        if current.version == version { Ok(held) } else { Err(WriteError::Changed) }
+        let current = self.load_any(name)?.ok_or(WriteError::Missing)?;
+        if current.file.version == version { Ok(held) } else { Err(WriteError::Changed) }
     }
 
     /// The files beside `SKILL.md`, sorted. Links are no files.
@@ -112,7 +112,7 @@ impl FolderSkills {
     }
 
     fn open(&self, name: &str) -> Result<Option<Folder>, StoreError> {
-        if !is_name(name) {
+        if !is_key(name) {
             return Ok(None);
         }
         let place = self.root.join(name);
