@@ -30,6 +30,7 @@ pub use self::store::{Approval, Approvals, user_name};
 pub use decide::{Verdict, decide};
 pub use fingerprint::{Fingerprint, matches_confirmation};
 pub use interpreter::is_interpreter;
+pub use permission_phrases::{DescribedPermission, PermissionLevel, describe_permission};
 pub use question::ApprovalQuestion;
 
 /// The origin of a skill, in the terms of gibb.eri.sh.

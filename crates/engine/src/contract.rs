@@ -135,10 +135,8 @@ pub fn smallest_permissions(
     run_env: &RunEnvironment,
 ) -> Vec<Permission> {
     let mut permissions = Vec::new();
-    let written = folders_of(&outcome.files.written, plan, run_env);
-    for folder in &written {
-        permissions.push(file_permission(Level::Write, &format!("{folder}/**")));
-    }
+    let written = written_scopes(outcome, plan, run_env);
+    permissions.extend(written.iter().map(|scope| file_permission(Level::Write, scope)));
     let needed = needed_files(outcome, plan, run_env);
     for scope in group_into_folders(&needed, run_env) {
         let permission = file_permission(Level::Read, &scope);
@@ -172,13 +170,27 @@ pub fn missing_permissions(
     permissions: &[Permission],
     run_env: &RunEnvironment,
 ) -> Vec<Permission> {
+    // The same folder may be relative in one of them.
+    let absolute = |permission: &Permission| {
+        let is_path = matches!(permission.domain, Domain::Filesystem | Domain::Database);
+        let scope = permission.scope.as_ref().map(|scope| {
+            if is_path {
+                grant::absolute_path(scope, run_env).to_string_lossy().into_owned()
+            } else {
+                scope.clone()
+            }
+        });
+        Permission { scope, ..permission.clone() }
+    };
     let has = grant::effective_permissions(skill, run_env);
+    let has: Vec<Permission> = has.iter().map(absolute).collect();
     // A writable folder does not open the repository in it.
     let names_git = |one: &Permission| {
         one.scope.as_ref().is_some_and(|scope| scope.split('/').any(|part| part == ".git"))
     };
     let is_granted = |one: &&Permission| {
-        has.iter().any(|other| other.covers(one) && (!names_git(one) || names_git(other)))
+        let wanted = absolute(one);
+        has.iter().any(|other| other.covers(&wanted) && (!names_git(one) || names_git(other)))
     };
     permissions.iter().filter(|one| !is_granted(one)).cloned().collect()
 }
@@ -264,22 +276,50 @@ fn is_covered(permissions: &[Permission], path: &Path) -> bool {
     permissions.iter().any(|permission| permission.covers(&wanted))
 }
 
-/// The folders in which files were written, without those that are granted without declaration.
-fn folders_of(
-    written: &BTreeSet<PathBuf>,
+/// The files and folders that were written, without those that are granted without declaration.
+fn written_scopes(
+    outcome: &Outcome,
     plan: &ObservedPlan,
     run_env: &RunEnvironment,
 ) -> BTreeSet<String> {
-    let asked = written.iter().filter(|path| {
+    let asked = outcome.files.written.iter().filter(|path| {
         let wanted = file_permission(Level::Write, &path.to_string_lossy());
         !plan.implicit_permissions.iter().any(|permission| permission.covers(&wanted))
     });
-    let folders = asked.filter_map(|path| {
+    let mut folders: BTreeMap<&Path, Vec<&Path>> = BTreeMap::new();
+    for path in asked {
         // In a repository, git writes many files of its own folder.
         let git = path.ancestors().find(|above| above.ends_with(".git"));
-        git.or(if path.is_dir() { Some(&**path) } else { path.parent() })
+        let folder = git.or(if path.is_dir() { Some(&**path) } else { path.parent() });
+        folders.entry(folder.unwrap_or(path)).or_default().push(path);
+    }
+    let scopes = folders.iter().flat_map(|(folder, files)| {
+        if can_be_named(folder, files, outcome, run_env) {
+            files.iter().map(|path| scope_of(path, run_env)).collect()
+        } else {
+            vec![format!("{}/**", scope_of(folder, run_env))]
+        }
     });
-    folders.map(|folder| scope_of(folder, run_env)).collect()
+    scopes.collect()
+}
+
+/// Whether access to each of these files suffices: they are few files of an existing folder of the
+/// user's project, which the program opened and did not replace. Elsewhere, only files that exist
+/// can be granted by name, and nobody knows whether these did before the run.
+fn can_be_named(
+    folder: &Path,
+    files: &[&Path],
+    outcome: &Outcome,
+    run_env: &RunEnvironment,
+) -> bool {
+    let mut projects =
+        [Some(&run_env.directory), run_env.repository.as_ref()].into_iter().flatten();
+    let is_opened = |path: &&Path| path.is_file() && !outcome.files.replaced.contains(*path);
+    files.len() <= MAX_NAMED_FILES
+        && !folder.ends_with(".git")
+        && files.iter().all(is_opened)
+        && !outcome.files.written.contains(folder)
+        && projects.any(|project| folder.starts_with(project))
 }
 
 /// Paths as scopes of permissions; several files of a folder become the folder.

@@ -3,6 +3,7 @@
 use std::{borrow::Cow, fmt};
 
 use savoir_sandbox::{ProgramFilesError, SandboxError};
+use savoir_skill::command::InterpolateError;
 
 use crate::{
     call::CallError,
@@ -104,7 +105,7 @@ impl From<LoadSkillError> for RunError {
 impl From<ProgramError> for RunError {
     fn from(error: ProgramError) -> Self {
         let hint = match &error {
-            ProgramError::NotFound(name) => format!("install {name}, or correct the command"),
+            ProgramError::NotFound(name) => missing_program_hint(name),
             ProgramError::NotExecutable(path) => format!("chmod +x {}", path.display()),
             ProgramError::Outside(_) | ProgramError::History(_) => {
                 "a relative program must be a file of the skill's folder".into()
@@ -112,6 +113,36 @@ impl From<ProgramError> for RunError {
             ProgramError::Unreadable { .. } => "make it readable".into(),
         };
         Self::failed(error.code(), &error).with_hint(hint)
+    }
+}
+
+/// A relative path is a file of the skill, which cannot be installed.
+fn missing_program_hint(name: &str) -> String {
+    let path = name.strip_prefix("./").unwrap_or(name);
+    let is_environment = [".venv/bin/", "venv/bin/"].iter().any(|start| path.starts_with(start));
+    match path.rsplit('/').next() {
+        Some(program) if is_environment => format!(
+            "the skill has no such file; to use the Python environment of your project, write \
+             `{program}` in the command, and run it with: --allow python-env"
+        ),
+        _ if name.contains('/') && !name.starts_with('/') => {
+            "the skill has no such file: add it to the folder of the skill, or correct the command"
+                .to_owned()
+        }
+        _ => format!("install {name}, or correct the command"),
+    }
+}
+
+impl From<InterpolateError> for RunError {
+    fn from(error: InterpolateError) -> Self {
+        let failed = Self::call(error.code(), &error);
+        match &error {
+            InterpolateError::LooksLikeOption { parameter } => failed.with_hint(format!(
+                "pass another value, such as ./-x for a file; or let the command of the skill say \
+                 that options end there: write `-- {{{{{parameter}}}}}`"
+            )),
+            _ => failed,
+        }
     }
 }
 
@@ -148,10 +179,10 @@ impl From<SandboxError> for RunError {
                 Self::refused("path-refused", &error)
             }
             SandboxError::Program(ProgramFilesError::NotExecutable { .. }) => {
-                Self::failed("program-not-executable", &error).with_hint("make it executable")
+                Self::failed("permission-denied", &error).with_hint("make it executable")
             }
             SandboxError::Program(ProgramFilesError::NotFound { .. }) => {
-                Self::failed("program-not-found", &error)
+                Self::failed("command-not-found", &error)
                     .with_hint("install it, or correct the skill")
             }
             SandboxError::Program(_) | SandboxError::Execute { .. } => {

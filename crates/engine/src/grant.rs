@@ -26,13 +26,12 @@ use savoir_skill::{
 };
 use thiserror::Error;
 
-pub(crate) use self::files::{always_protected, protect_obeyed_files};
+pub(crate) use self::files::{absolute_path, always_protected, protect_obeyed_files};
 pub use self::files::{is_protected, protect, stored_secrets};
 pub use self::git::paths_from_git_config;
 pub use self::programs::{ProgramError, granted_names, program_at, resolve, search_path};
 pub use self::protected_paths::{GIT_MARKERS, ProtectedPaths, WritePolicy, is_repository};
-pub use self::variables::is_variable_name;
-pub(crate) use self::variables::{VisibleSecrets, is_never_passed, is_secret, visible_secrets};
+pub(crate) use self::variables::{VisibleSecrets, is_secret, visible_secrets};
 use crate::{
     approval::ExtraGrants, loaded_skill::HISTORY_FOLDERS, run_environment::RunEnvironment,
 };

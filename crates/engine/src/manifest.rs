@@ -11,7 +11,10 @@ use serde_json::{Map, Value, json};
 
 use crate::call::{ToolName, ToolNames, undeclared};
 
+mod found;
 mod gemma;
+
+pub use found::{FoundTools, SkillScripts};
 
 /// The tools of some skills, in their order.
 #[derive(Clone, Debug, Default)]
@@ -39,6 +42,13 @@ pub struct Entry {
     pub policy: ToolPolicy,
     /// Whether its skill may use the network.
     pub network: bool,
+}
+
+/// A tool of the program that calls the model, which no skill declares.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NativeTool {
+    pub name: String,
+    pub description: String,
 }
 
 /// Whether the user is asked before a tool runs.
@@ -162,9 +172,9 @@ impl Manifest {
         json!({"tools": tools.collect::<Vec<_>>()})
     }
 
-    /// The prompt of gibb.eri.sh for `FunctionGemma`.
-    pub fn function_gemma(&self) -> String {
-        gemma::prompt(&self.entries)
+    /// The prompt of gibb.eri.sh for `FunctionGemma`, with the tools of the host itself.
+    pub fn function_gemma(&self, native: &[NativeTool]) -> String {
+        gemma::prompt(native, &self.entries)
     }
 
     /// The tools in the tokens that `FunctionGemma` was trained on, one declaration each.

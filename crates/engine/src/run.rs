@@ -12,6 +12,7 @@ pub(crate) mod packages;
 mod python;
 pub(crate) mod script;
 mod terminal;
+mod unreachable;
 mod variables;
 
 use std::{
@@ -22,12 +23,14 @@ use std::{
 use savoir_sandbox::{
     Access, CountedMemory, Limits, Network, Outcome, PathGrant, Policy, RecordOpenedFiles, Variable,
 };
+pub use savoir_skill::render::input_variable;
 use savoir_skill::{
     Skill,
     command::ArgTemplate,
     dialect::{NetworkDefault, StartFolder, VariableContent},
     permission::{Domain, Level, Tier},
     skill::{Runner, Tool},
+    variable_name::is_variable_name,
 };
 use serde_json::{Map, Value};
 
@@ -228,20 +231,19 @@ fn assigned_variables(
     arguments: &Map<String, Value>,
 ) -> Result<Vec<(String, String)>, RunError> {
     let Runner::Command(template) = &tool.runner else { return Ok(Vec::new()) };
-    if let Some(text) = template.program_texts().first() {
+    let texts = template.program_texts(&tool.parameters);
+    if let Some(text) = texts.iter().find(|text| text.executes) {
         return Err(RunError::refused("placeholder-in-program", text.problem())
             .with_hint(format!("edit the command of the skill: {}", text.rewrite)));
     }
-    let open = |(name, value): &&(String, ArgTemplate)| {
-        value.has_variables() && !grant::is_variable_name(name)
-    };
+    let open =
+        |(name, value): &&(String, ArgTemplate)| value.has_variables() && !is_variable_name(name);
     if let Some((name, _)) = template.environment.iter().find(open) {
         let message = format!("the command puts a parameter into {name}, which changes what runs");
         return Err(RunError::refused("placeholder-in-program", message)
             .with_hint("set it to a fixed value in the command of the skill"));
     }
-    let set = template.environment(&tool.name, &tool.parameters, arguments);
-    set.map_err(|error| RunError::call(error.code(), &error))
+    Ok(template.environment(&tool.name, &tool.parameters, arguments)?)
 }
 
 fn assemble(
@@ -295,13 +297,16 @@ fn assemble(
     request.tool = Some(tool.map_or_else(|| call.tool.to_owned(), |tool| tool.name.clone()));
     request.command = shown_set.into_iter().chain(action.shown()).collect();
     request.tools = Vec::new();
+    let texts = variables::author_texts(call, tool, &action);
     let surroundings = Surroundings {
         here: run_env.directory.clone(),
         home: run_env.home.clone(),
         writable: writable(&policy),
         always_protected: grant::always_protected(run_env),
         protected,
-        variables: Unseen::of(loaded_skill, &action, run_env, &policy),
+        variables: Unseen::of(&texts, run_env, &policy),
+        has_network: matches!(policy.network, Network::Hosts(_)),
+        texts: texts.into_iter().chain(action.shown()).collect(),
     };
     let (warnings, cancel) = (Vec::new(), Cancel::default());
     let stdin = Stdin::default();
@@ -363,12 +368,6 @@ fn skill_variables(call: &Call<'_>) -> Vec<(String, String)> {
         }));
     }
     variables
-}
-
-/// The variable from which a code block reads an input: `pr-url` is in `INPUT_PR_URL`.
-pub fn input_variable(name: &str) -> String {
-    let word = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
-    format!("INPUT_{}", name.chars().map(word).collect::<String>())
 }
 
 /// Whether a run sees the content of a folder, or has a private folder at exactly this path, such
@@ -435,7 +434,7 @@ impl RunPlan {
         report: &mut dyn FnMut(RunUpdate<'_>),
     ) -> Result<FinishedRun, RunError> {
         // Without Landlock, the sandbox lacks its second layer, so only signed skills run.
-        if loaded_skill.tier == Tier::Experimental && savoir_sandbox::landlock_version().is_none() {
+        if loaded_skill.tier == Tier::Experimental && savoir_sandbox::lacks_landlock() {
             return Err(RunError::refused(
                 "sandbox-incomplete",
                 "this machine has no Landlock, and the skill is unsigned",

@@ -49,6 +49,9 @@ pub enum KeyringError {
     /// There is no keyring, or it has no collection for new values yet.
     #[error("no keyring answers")]
     Absent,
+    /// The program was built without support for keyrings.
+    #[error("this savoir was built without support for the keyring, where the value is stored")]
+    NotBuiltIn,
     /// Nobody unlocked it.
     #[error("the keyring is locked")]
     Locked,

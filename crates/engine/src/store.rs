@@ -10,6 +10,8 @@ use std::{
 use serde::{Serialize, de::DeserializeOwned};
 use thiserror::Error;
 
+use crate::secrets::KeyringError;
+
 /// Why a file could not be stored or read.
 #[derive(Debug, Error)]
 pub enum StoreError {
@@ -36,7 +38,7 @@ pub enum StoreError {
     Corrupt { path: PathBuf, problem: String },
     /// The keyring of the system has something and does not give it.
     #[error(transparent)]
-    Keyring(#[from] crate::secrets::KeyringError),
+    Keyring(#[from] KeyringError),
     /// A file was written by a newer Savoir.
     #[error("{} has the format {found}, this program knows up to {known}", path.display())]
     Newer { path: PathBuf, found: u64, known: u64 },
@@ -63,6 +65,9 @@ impl StoreError {
                 "fix it, or move it away to start with an empty one: mv {0} {0}.damaged",
                 path.display()
             ),
+            Self::Keyring(KeyringError::NotBuiltIn) => {
+                "use the full program: cargo install --path crates/savoir".to_owned()
+            }
             Self::Keyring(_) => "unlock the keyring, and try again".to_owned(),
             Self::Newer { .. } => "update Savoir, or set SAVOIR_HOME to another folder".to_owned(),
             Self::NoSuchRun { .. } => "`savoir runs` lists them".to_owned(),

@@ -23,7 +23,7 @@ mod permissions;
 mod programs;
 
 pub use dependencies::{UnmetDependency, find_unknown_servers, find_unmet_skills};
-pub use fences::{Fence, FenceError, INTERPRETERS, fences, fences_of};
+pub use fences::{Fence, FenceError, fences, fences_of};
 pub use output::{Answer, OutputError, Violation, json_text, validate_answer, validate_output};
 pub use permissions::permission_lines;
 pub use programs::{find_program, missing_programs};

@@ -7,8 +7,10 @@
 use std::{
     io,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
+use savoir_model::{Finish, Usage};
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
 use serde_json::{Map, Value, ser::Formatter};
 use thiserror::Error;
@@ -31,6 +33,13 @@ pub enum Event {
         node: Option<Arc<str>>,
         /// All passages that were found.
         sources: Vec<CitedSource>,
+    },
+    /// Something went on in another way than its author may have meant.
+    Warning {
+        /// The node of a workflow that it is about.
+        node: Option<Arc<str>>,
+        /// What happened, and what to do about it.
+        message: String,
     },
     /// The run failed.
     Error {
@@ -171,6 +180,11 @@ impl Event {
         Self::Token { node: None, content: content.into() }
     }
 
+    /// A warning outside of workflows.
+    pub fn warning(message: impl Into<String>) -> Self {
+        Self::Warning { node: None, message: message.into() }
+    }
+
     /// The last event of a run that failed.
     pub fn failed(message: impl Into<String>) -> Self {
         Self::Done(Done::Error { message: message.into() })
@@ -182,6 +196,7 @@ impl Event {
             Self::Thought(_) => "thought",
             Self::Token { .. } => "token",
             Self::Citation { .. } => "citation",
+            Self::Warning { .. } => "warning",
             Self::Error { .. } => "error",
             Self::Done(_) => "done",
             Self::WorkflowStart { .. } => "workflow_start",
@@ -210,6 +225,7 @@ impl Event {
             Self::Thought(thought) => Self::Thought(Thought { node, detail: true, ..thought }),
             Self::Token { content, .. } => Self::Token { node, content },
             Self::Citation { sources, .. } => Self::Citation { node, sources },
+            Self::Warning { message, .. } => Self::Warning { node, message },
             other => other,
         }
     }
@@ -234,6 +250,12 @@ impl Serialize for Event {
                     map.serialize_entry("node_id", &**node)?;
                 }
                 map.serialize_entry("sources", sources)?;
+            }
+            Self::Warning { node, message } => {
+                if let Some(node) = node {
+                    map.serialize_entry("node_id", &**node)?;
+                }
+                map.serialize_entry("message", message)?;
             }
             Self::Error { message } => map.serialize_entry("message", message)?,
             Self::Done(Done::Success { message }) => {
@@ -320,12 +342,45 @@ impl Formatter for Spaced {
 #[error("the listener has disconnected")]
 pub struct Gone;
 
+/// One request to a model, for the record of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelCall {
+    /// The node of a workflow that asked.
+    pub node: Option<Arc<str>>,
+    /// `provider:model`
+    pub model: String,
+    /// The tokens that the provider reports, if it does.
+    pub usage: Option<Usage>,
+    /// Why the answer ended; `None` if it failed or was cancelled.
+    pub finish: Option<Finish>,
+    /// What failed, in words for users.
+    pub error: Option<String>,
+    pub duration: Duration,
+}
+
+/// The requests to models of one run. They are no events, because the contract defines the events
+/// of a stream.
+#[derive(Clone, Debug, Default)]
+pub struct ModelCalls(Arc<Mutex<Vec<ModelCall>>>);
+
+impl ModelCalls {
+    fn add(&self, call: ModelCall) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(call);
+    }
+
+    /// Removes and returns the requests so far.
+    pub fn take(&self) -> Vec<ModelCall> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
 /// Sends the events of a run to its listener. Clones send to the same listener.
 #[derive(Clone, Debug)]
 pub struct Emitter {
     sender: mpsc::Sender<Event>,
     node: Option<Arc<str>>,
     transcript: Option<Transcript>,
+    calls: ModelCalls,
 }
 
 /// The answer so far, for a caller that needs it even when the run is cancelled.
@@ -350,7 +405,25 @@ impl Emitter {
     /// Creates an emitter and the receiver of its events.
     pub fn channel() -> (Self, mpsc::Receiver<Event>) {
         let (sender, receiver) = mpsc::channel(WAITING);
-        (Self { sender, node: None, transcript: None }, receiver)
+        let calls = ModelCalls::default();
+        (Self { sender, node: None, transcript: None, calls }, receiver)
+    }
+
+    /// An emitter with another listener, for a run within this one.
+    pub fn nested(&self) -> (Self, mpsc::Receiver<Event>) {
+        let (inner, events) = Self::channel();
+        (Self { calls: self.calls.clone(), ..inner }, events)
+    }
+
+    /// The requests to models of this run.
+    pub fn model_calls(&self) -> ModelCalls {
+        self.calls.clone()
+    }
+
+    /// Notes a request to a model.
+    pub fn note_model_call(&self, call: ModelCall) {
+        let node = call.node.or_else(|| self.node.clone());
+        self.calls.add(ModelCall { node, ..call });
     }
 
     /// An emitter for one node of a workflow: thoughts, tokens and citations carry the id of the

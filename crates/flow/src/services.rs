@@ -1,13 +1,17 @@
 //! Provides the language models, knowledge bases and database that a run can use.
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use futures::{FutureExt as _, StreamExt as _};
 use savoir_knowledge::Knowledge;
-use savoir_model::{ChatRequest, Chunk, Message, ModelError, Models, Usage};
+use savoir_model::{ChatRequest, Chunk, Finish, Message, ModelError, Models, Usage};
 use savoir_store::{Database, ModelRequest};
 
-use crate::event::{Emitter, Event, Gone};
+use crate::event::{Emitter, Event, Gone, ModelCall};
 
 /// The services that a run may use. Clones share them.
 #[derive(Clone, Debug)]
@@ -101,7 +105,8 @@ impl Services {
             answer.error = Some(broken(&choice.provider));
             return Ok(());
         };
-        let mut spent = None;
+        let began = Instant::now();
+        let (mut spent, mut finish) = (None, None);
         let told = loop {
             let chunk = tokio::select! {
                 biased;
@@ -119,15 +124,41 @@ impl Services {
                 }
                 Some(Ok(Chunk::Usage(usage))) => spent = Some(usage),
                 Some(Ok(Chunk::ToolCall(_))) => {}
-                Some(Ok(Chunk::End(_))) | None => break Ok(()),
+                Some(Ok(Chunk::End(end))) => {
+                    finish = Some(end);
+                    break Ok(());
+                }
+                None => break Ok(()),
                 Some(Err(error)) => {
                     answer.error = Some(error);
                     break Ok(());
                 }
             }
         };
+        out.note_model_call(ModelCall {
+            node: None,
+            model: format!("{}:{}", choice.provider, choice.model),
+            usage: spent,
+            finish,
+            error: answer.error.as_ref().map(explain),
+            duration: began.elapsed(),
+        });
         self.note(question.user, &choice.provider, &choice.model, spent).await;
-        told
+        told?;
+        match (&answer.error, finish) {
+            (Some(error), _) if error.is_context_overflow() => {
+                out.emit(Event::warning(explain(error))).await
+            }
+            (None, Some(Finish::Length)) => {
+                let limit = question.max_tokens.map(|most| format!(" of {most} tokens"));
+                let limit = limit.unwrap_or_default();
+                let message = format!(
+                    "The answer was cut at the limit{limit}; raise `max_tokens`, or ask for less"
+                );
+                out.emit(Event::warning(message)).await
+            }
+            _ => Ok(()),
+        }
     }
 
     pub async fn note(
@@ -145,6 +176,12 @@ impl Services {
             tracing::warn!(%error, "the usage of a model was not noted");
         }
     }
+}
+
+/// What failed and what to do, in words for users.
+pub fn explain(error: &ModelError) -> String {
+    let message = error.public_message();
+    error.help().map_or(message.clone(), |help| format!("{message}; {help}"))
 }
 
 pub fn broken(provider: &str) -> ModelError {

@@ -20,7 +20,7 @@ mod node;
 mod run;
 
 pub use graph::Graph;
-pub use host::{CodePolicy, Features, HttpPolicy, WorkflowHost};
+pub use host::{CodePolicy, Features, HttpPolicy, NodeAgent, WorkflowHost};
 pub use journal::{Journal, JournalError, NoJournal, StoreJournal};
 pub use node::http::read_page;
 pub use node::{DISABLED, skill::mapped_inputs};

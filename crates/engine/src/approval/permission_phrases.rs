@@ -54,6 +54,37 @@ impl Phrase {
     }
 }
 
+/// How much a permission deserves a second look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PermissionLevel {
+    Low,
+    /// Data leaves the machine, or files outside of the working folder are used.
+    Medium,
+    /// Credentials, secrets, or everything.
+    High,
+}
+
+/// A permission in plain words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DescribedPermission {
+    /// What the skill may do, such as `may run git`.
+    pub phrase: String,
+    pub level: PermissionLevel,
+}
+
+/// Describes what a permission allows; empty for `none`.
+pub fn describe_permission(wanted: &Permission) -> Vec<DescribedPermission> {
+    let described = |phrase: Phrase| DescribedPermission {
+        phrase: phrase.text(),
+        level: match phrase.weight {
+            Weight::Credentials | Weight::Secret | Weight::Everything => PermissionLevel::High,
+            Weight::Sends | Weight::LookAlike | Weight::Outside => PermissionLevel::Medium,
+            Weight::Harmless => PermissionLevel::Low,
+        },
+    };
+    permission(wanted, &[]).into_iter().map(described).collect()
+}
+
 fn plain(verb: &str, object: impl Into<String>) -> Phrase {
     with_weight(Weight::Harmless, verb, object)
 }

@@ -76,21 +76,21 @@ pub(super) fn add_file_grants(
                     }
                 }
             }
-            PathShape::Pattern { base, pattern } if access == Access::Read => {
+            PathShape::Pattern { base, pattern } => {
                 let files = glob::expand(&base, &pattern, limits::MAX_EXPANDED_FILES);
                 let files = files.ok_or_else(|| {
                     let reason =
                         format!("it matches more than {} files", limits::MAX_EXPANDED_FILES);
                     Refusal::new(permission, reason, "grant a folder: end it with /**")
                 })?;
-                paths.extend(files.into_iter().map(PathGrant::read));
-            }
-            PathShape::Pattern { .. } => {
-                return Err(Refusal::new(
-                    permission,
-                    "a pattern cannot match files that do not exist yet",
-                    "grant a folder for writing: end it with /**",
-                ));
+                // A pattern for writing covers the files that exist: the sandbox cannot grant the
+                // names of files that are created later.
+                let is_allowed = |path: &PathBuf| {
+                    access == Access::Read
+                        || refuse_protected_path(grants, permission, path).is_ok()
+                };
+                let files = files.into_iter().filter(is_allowed);
+                paths.extend(files.map(|path| PathGrant { path, access }));
             }
         }
     }
@@ -265,7 +265,7 @@ fn refuse_protected_path(
 }
 
 /// The path of a scope: `~` is the home, and relative paths start in the user's working directory.
-fn absolute_path(scope: &str, run_env: &RunEnvironment) -> PathBuf {
+pub(crate) fn absolute_path(scope: &str, run_env: &RunEnvironment) -> PathBuf {
     let path = if scope == "~" {
         run_env.home.clone()
     } else if let Some(rest) = scope.strip_prefix("~/") {

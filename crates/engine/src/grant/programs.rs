@@ -24,11 +24,11 @@ use crate::{
 /// Why a program cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ProgramError {
-    /// The program is in no folder of the search path.
-    #[error("program '{0}' was not found")]
+    /// The program is in no folder of the search path. gibb.eri.sh fixes this message and the next.
+    #[error("Command not found: {0}")]
     NotFound(String),
     /// The file exists but is not executable.
-    #[error("{} is not executable", .0.display())]
+    #[error("Permission denied: {}", .0.display())]
     NotExecutable(PathBuf),
     /// The path is outside of the skill's folder.
     #[error("program '{0}' is not inside the skill's folder")]
@@ -45,8 +45,8 @@ impl ProgramError {
     /// The stable error code.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::NotFound(_) => "program-not-found",
-            Self::NotExecutable(_) => "program-not-executable",
+            Self::NotFound(_) => "command-not-found",
+            Self::NotExecutable(_) => "permission-denied",
             Self::Outside(_) | Self::History(_) => "program-outside-skill",
             Self::Unreadable { .. } => "program-unreadable",
         }

@@ -4,7 +4,10 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use savoir_sandbox::{Policy, Secret, Variable};
-use savoir_skill::permission::{Domain, Level};
+use savoir_skill::{
+    permission::{Domain, Level},
+    variable_name::changes_programs,
+};
 
 use super::{Grants, Refusal, glob};
 
@@ -18,13 +21,6 @@ const ALWAYS_PASSED: [&str; 19] = [
 
 /// The `PATH` inside the sandbox, where only granted programs exist in these folders.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
-
-/// Names that make loaders, interpreters, git or the proxy execute or trust something else.
-const NEVER_PASSED: [&str; 16] = [
-    "LD_*", "DYLD_*", "PYTHON*", "NODE_OPTIONS", "NODE_EXTRA_CA_CERTS", "NODE_TLS_*", "GIT_*",
-    "BASH_ENV", "BASH_FUNC_*", "ENV", "PERL5*", "RUBYOPT", "RUBYLIB", "*_PROXY", "*_proxy",
-    "SSL_*",
-];
 
 /// Words in a name that indicate a secret.
 const SECRET_WORDS: [&str; 11] = [
@@ -57,7 +53,7 @@ pub(super) fn build(
         variables.insert(name.clone(), Variable::Plain(value.clone()));
     }
     for (pattern, permission) in requested_names(grants) {
-        if let Some(forbidden) = NEVER_PASSED.iter().find(|never| is_match(never, &pattern)) {
+        if let Some(forbidden) = changes_programs(&pattern) {
             return Err(Refusal::new(
                 &permission,
                 format!("variables such as {forbidden} change what programs do"),
@@ -65,7 +61,7 @@ pub(super) fn build(
             ));
         }
         for (name, value) in parent.iter().filter(|(name, _)| is_match(&pattern, name)) {
-            if is_never_passed(name) {
+            if changes_programs(name).is_some() {
                 continue;
             }
             let variable = if secrets == SecretForm::Masked && is_secret(name) {
@@ -104,19 +100,6 @@ fn requested_names(grants: &Grants<'_>) -> Vec<(String, String)> {
         });
     let required = grants.variables.iter().chain(&grants.extra.env);
     declared.chain(required.map(|name| (name.clone(), name.clone()))).collect()
-}
-
-/// Whether a run can get a variable of this name from the user.
-pub fn is_variable_name(name: &str) -> bool {
-    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let is_own = matches!(name, "PATH" | "HOME");
-    let starts_well = name.starts_with(|c: char| is_word(c) && !c.is_ascii_digit());
-    starts_well && name.chars().all(is_word) && !is_own && !is_never_passed(name)
-}
-
-/// Whether no run gets a variable of this name.
-pub(crate) fn is_never_passed(name: &str) -> bool {
-    NEVER_PASSED.iter().any(|never| is_match(never, name))
 }
 
 fn is_match(pattern: &str, name: &str) -> bool {
@@ -186,16 +169,6 @@ mod tests {
         }
         for name in ["BRAVE_SEARCH_URL", "EDITOR", "LANG", "AUTHOR_NAME", "KEYBOARD_LAYOUT"] {
             assert!(!is_secret(name), "{name}");
-        }
-    }
-
-    #[test]
-    fn dangerous_names_are_matched_by_patterns() {
-        for name in ["LD_PRELOAD", "PYTHONPATH", "HTTPS_PROXY", "GIT_SSH_COMMAND", "ENV"] {
-            assert!(is_never_passed(name), "{name}");
-        }
-        for name in ["ENVIRONMENT", "BUILD_ENV", "GITHUB_TOKEN"] {
-            assert!(!is_never_passed(name), "{name}");
         }
     }
 }

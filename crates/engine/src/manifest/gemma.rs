@@ -5,23 +5,38 @@ use std::fmt::Write as _;
 use savoir_lint::words::one_line;
 use serde_json::Value;
 
-use super::Entry;
+use super::{Entry, NativeTool};
 
 const HEADER: &str = "You are a model that can do function calling with the following functions:";
 
-/// The header and the list of skills; the host adds its native tools.
-pub(super) fn prompt(entries: &[Entry]) -> String {
-    let mut prompt = format!("{HEADER}\n\n[Skills]\n");
+/// The header, the host's own tools, the tools of skills, and a declaration of each of the latter
+/// with its parameters.
+pub(super) fn prompt(native: &[NativeTool], entries: &[Entry]) -> String {
+    let mut prompt = format!("{HEADER}\n\n[Native Tools]\n");
+    for tool in native {
+        push_line(&mut prompt, &tool.name, &tool.description);
+    }
+    prompt.push_str("\n[Skills]\n");
     for entry in entries {
-        // One line each: a description must not be able to begin a list of its own.
-        let description = one_line(&entry.description);
-        let _ = if description.is_empty() {
-            writeln!(prompt, "- {}", entry.name.shown)
-        } else {
-            writeln!(prompt, "- {}: {description}", entry.name.shown)
-        };
+        push_line(&mut prompt, &entry.name.shown, &entry.description);
+    }
+    if !entries.is_empty() {
+        prompt.push('\n');
+    }
+    for entry in entries {
+        let _ = writeln!(prompt, "{}", declaration(entry));
     }
     prompt
+}
+
+fn push_line(prompt: &mut String, name: &str, description: &str) {
+    // One line each: a description must not be able to begin a list of its own.
+    let description = one_line(description);
+    let _ = if description.is_empty() {
+        writeln!(prompt, "- {name}")
+    } else {
+        writeln!(prompt, "- {name}: {description}")
+    };
 }
 
 pub(super) fn declaration(entry: &Entry) -> String {

@@ -44,8 +44,8 @@ fn shared_names_are_qualified_in_every_format() {
     assert_eq!(manifest.mcp()["tools"][0]["title"], "git/log");
     assert!(
         manifest
-            .function_gemma()
-            .ends_with("- git/log: Show commits.\n- search/log: Old queries\n")
+            .function_gemma(&[])
+            .contains("[Skills]\n- git/log: Show commits.\n- search/log: Old queries\n\n")
     );
     assert_eq!(manifest.names().find("git__log").unwrap().skill, "git");
 }
@@ -70,6 +70,18 @@ fn modes_are_parsed_ignoring_case() {
     let global = skill(&GIT.replace("modes: [Dev]\n", ""), Dialect::GIBBERISH);
     assert!(is_offered(&global, "Dev") && is_offered(&global, "Global"));
     assert!(is_offered(&skill(SEARCH, Dialect::GAIA), "Meeting"));
+}
+
+#[test]
+fn prompt_has_native_tools_and_parameters() {
+    let description = "Type text\nat the cursor".to_owned();
+    let native = NativeTool { name: "typer".to_owned(), description };
+    let prompt = Manifest::new(&[skill(GIT, Dialect::GIBBERISH)]).function_gemma(&[native]);
+    let start = "You are a model that can do function calling with the following functions:\n\n\
+                 [Native Tools]\n- typer: Type text at the cursor\n\n[Skills]\n- log: Show commits.\n\n\
+                 <start_function_declaration>declaration:log{";
+    assert!(prompt.starts_with(start), "{prompt}");
+    assert!(prompt.contains("count:{description:<escape>How many<escape>"), "{prompt}");
 }
 
 #[test]

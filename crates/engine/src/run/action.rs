@@ -15,10 +15,7 @@ use std::{
 
 use rustix::event::{PollFd, PollFlags, poll};
 use savoir_sandbox::{MovedFile, Outcome, Policy, ProcessEnd, Sandbox, Stream};
-use savoir_skill::{
-    command::InterpolateError,
-    skill::{Runner, Tool},
-};
+use savoir_skill::skill::{Runner, Tool};
 use serde_json::{Map, Value};
 
 use super::{
@@ -108,9 +105,7 @@ pub(super) fn of(
     match &tool.runner {
         Runner::Command(template) => {
             let template = &template.map_texts(|word| script::fill_folder(loaded_skill, word));
-            let filled = template.interpolate(&tool.name, &tool.parameters, &arguments);
-            let mut filled =
-                filled.map_err(|error: InterpolateError| RunError::call(error.code(), &error))?;
+            let mut filled = template.interpolate(&tool.name, &tool.parameters, &arguments)?;
             let mut written = template.args.iter().take_while(|arg| !arg.has_variables()).count();
             let program = match script::words_of_uv(&template.program, &filled, written) {
                 Some(count) => {

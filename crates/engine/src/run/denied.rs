@@ -9,7 +9,10 @@ use savoir_lint::visible;
 use savoir_sandbox::{Outcome, Refusal, Verdict};
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
 
-use super::variables::Unseen;
+use super::{
+    unreachable::{UnreachableHost, unreachable_hosts},
+    variables::Unseen,
+};
 use crate::{
     approval::shell_word,
     contract::is_system_path,
@@ -20,6 +23,9 @@ use crate::{
 /// Maximum number of denials of each kind in the answer; the record has them all.
 const MAX_NAMED: usize = 5;
 
+/// Number of new files of one folder that are named; with more, the folder is.
+const MAX_NAMED_FILES: usize = 2;
+
 /// The exit code of a shell that did not find a program.
 const EXIT_NOT_FOUND: i32 = 127;
 
@@ -29,6 +35,22 @@ const SECRET_NAMES: [&str; 21] = [
     ".psql_history", ".vault-token", ".zsh_history", ".azure", ".config/gcloud", ".config/gh",
     ".docker", ".git-credentials", ".gnupg", ".kube", ".local/share/keyrings", ".mozilla",
     ".netrc", ".npmrc", ".pypirc", ".ssh",
+];
+
+/// Paths of the system with passwords and private keys.
+const SYSTEM_SECRETS: [&str; 12] = [
+    "/etc/NetworkManager/system-connections",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/krb5.keytab",
+    "/etc/machine-id",
+    "/etc/ppp",
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/ssl/private",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+    "/etc/wireguard",
 ];
 
 /// One access that the sandbox denied to a run.
@@ -90,6 +112,10 @@ pub(super) struct Surroundings {
     pub(super) always_protected: Vec<PathBuf>,
     pub(super) protected: ProtectedPaths,
     pub(super) variables: Unseen,
+    /// Whether the run has any network. Without one there is no proxy that could observe hosts.
+    pub(super) has_network: bool,
+    /// What the skill's author wrote for this call, and the command with its values.
+    pub(super) texts: Vec<String>,
 }
 
 impl Surroundings {
@@ -104,6 +130,9 @@ impl Surroundings {
         let mut denials = self.writes(outcome);
         denials.extend(self.reads(outcome));
         denials.extend(hosts);
+        if !self.has_network {
+            denials.extend(self.unreachable_hosts(envelope, outcome));
+        }
         denials.extend(self.git_identity(envelope, outcome));
         let programs = denied_programs(envelope, outcome).into_iter().take(MAX_NAMED);
         denials.extend(
@@ -111,6 +140,9 @@ impl Surroundings {
                 .map(|name| Denial::new(&format!("starting {name}"), ("--allow-program", name))),
         );
         denials.extend(self.variables(envelope));
+        // The same file can be denied in several ways; one option allows all of them.
+        let mut options = BTreeSet::new();
+        denials.retain(|one| one.option.clone().is_none_or(|option| options.insert(option)));
         denials
     }
 
@@ -127,9 +159,14 @@ impl Surroundings {
     fn writes(&self, outcome: &Outcome) -> Vec<Denial> {
         let mut denials = Vec::new();
         let mut granted = BTreeSet::new();
-        let paths = &outcome.files.denied_writes;
-        for path in paths.iter().filter(|path| is_reportable(path)) {
-            let folder = self.path_to_grant(path);
+        let paths = outcome.files.denied_writes.iter().filter(|path| is_reportable(path));
+        let paths: Vec<&PathBuf> = paths.collect();
+        for path in &paths {
+            let is_beside = |other: &&&PathBuf| other.parent() == path.parent();
+            let can_be_named = paths.iter().filter(is_beside).count() <= MAX_NAMED_FILES
+                && !outcome.files.replaced.contains(*path)
+                && self.is_written_by_name(path);
+            let folder = if can_be_named { PathBuf::clone(path) } else { self.path_to_grant(path) };
             // Each folder is listed once, even if several files in it were to be written.
             if granted.insert(folder.clone()) {
                 denials.push(self.write(path, &folder));
@@ -156,14 +193,27 @@ impl Surroundings {
             folder => format!("writing {name} in {folder}"),
         };
         let is_secret = is_secret(folder, &self.home) || contains_secrets(folder, &self.home);
-        let is_obeyed = folder.ancestors().any(|part| self.protected.write_policy(part).is_some())
-            && !folder.ends_with(".git");
+        let is_obeyed = folder.starts_with("/etc")
+            || folder.ancestors().any(|part| self.protected.write_policy(part).is_some())
+                && !folder.ends_with(".git");
         let risk = match (is_secret, is_obeyed) {
             (true, _) => Some(Risk::Secret),
             (false, true) => Some(Risk::ProtectedPaths),
             (false, false) => None,
         };
         Denial::new(&what, ("--allow-write", option)).with_risk(risk)
+    }
+
+    /// Whether access to a file of the working directory alone suffices: the skill or the user named
+    /// it. Other names are most often those of temporary files, which are renamed in the end.
+    fn is_written_by_name(&self, path: &Path) -> bool {
+        let is_in_project = path.starts_with(&self.here) && !self.home.starts_with(&self.here);
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return false };
+        let is_temporary = name.starts_with('.')
+            || [".tmp", ".temp", ".part", ".new", ".bak", "~"]
+                .iter()
+                .any(|end| name.ends_with(end));
+        is_in_project && !is_temporary && self.texts.iter().any(|text| names_file(text, name))
     }
 
     /// The path that must be granted so that `path` can be written.
@@ -204,6 +254,20 @@ impl Surroundings {
     }
 }
 
+impl Surroundings {
+    /// The hosts that a program without a network did not reach, by what it printed and what the
+    /// author wrote. There is no proxy that could observe them.
+    fn unreachable_hosts(&self, envelope: &Envelope, outcome: &Outcome) -> Vec<Denial> {
+        let ran_curl = outcome.files.executed.iter().any(|path| path.ends_with("curl"));
+        let hosts = unreachable_hosts(envelope, ran_curl, &self.texts).into_iter().take(MAX_NAMED);
+        let denial = |host: UnreachableHost| {
+            let name = host.to_string();
+            Denial::new(&format!("connecting to {name}"), (host.option(), name))
+        };
+        hosts.map(denial).collect()
+    }
+}
+
 fn denied_hosts(outcome: &Outcome) -> Vec<Denial> {
     let mut denials = Vec::new();
     for (option, hosts) in [
@@ -215,6 +279,13 @@ fn denied_hosts(outcome: &Outcome) -> Vec<Denial> {
             .map(|host| Denial::new(&format!("connecting to {host}"), (option, host)));
         denials.extend(denied.take(MAX_NAMED));
     }
+    // Reading from the host is allowed, so the skill reached it.
+    let only_read = refused_hosts(outcome, |why| why == Refusal::MethodNotGranted);
+    let denied = only_read.into_iter().map(|host| {
+        let what = format!("sending to {host}, because it lacks network:write for it");
+        Denial::new(&what, ("--allow-host", host))
+    });
+    denials.extend(denied.take(MAX_NAMED));
     denials
 }
 
@@ -278,7 +349,6 @@ fn is_not_granted(why: Refusal) -> bool {
             | Refusal::SchemeNotGranted
             | Refusal::PortNotGranted
             | Refusal::PathNotGranted
-            | Refusal::MethodNotGranted
     )
 }
 
@@ -298,8 +368,23 @@ fn nearest_folder(path: &Path) -> PathBuf {
 
 fn is_secret(path: &Path, home: &Path) -> bool {
     SECRET_NAMES.iter().any(|name| path.starts_with(home.join(name)))
-        || path.starts_with("/etc")
+        || SYSTEM_SECRETS.iter().any(|secret| path.starts_with(secret))
+        || is_host_key(path)
         || path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(".env"))
+}
+
+/// Whether a file is the private key of an ssh server.
+fn is_host_key(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.starts_with("/etc/ssh") && name.starts_with("ssh_host_") && name.ends_with("_key")
+}
+
+/// Whether a text contains the name of a file as a word.
+fn names_file(text: &str, name: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    text.match_indices(name).any(|(start, _)| {
+        !text[..start].ends_with(is_part) && !text[start + name.len()..].starts_with(is_part)
+    })
 }
 
 /// Whether a folder contains one of the [`SECRET_NAMES`].
@@ -332,6 +417,13 @@ mod tests {
     }
 
     #[test]
+    fn file_names_are_found_as_words() {
+        assert!(names_file("echo x > out/report.txt", "report.txt"));
+        assert!(names_file("open('report.txt')", "report.txt"));
+        assert!(!names_file("cat my-report.txt report.txt.gz", "report.txt"));
+    }
+
+    #[test]
     fn paths_are_shortened() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
@@ -340,6 +432,11 @@ mod tests {
         assert_eq!(shorten_path(root, root), ".");
         assert_eq!(shorten_path(&root.join("~/x"), root), "./~/x");
         assert!(is_secret(&root.join(".ssh/id"), root) && !is_secret(&root.join("ssh"), root));
-        assert!(is_secret(Path::new("/etc/shadow"), root));
+        for secret in ["/etc/shadow", "/etc/ssh/ssh_host_rsa_key", "/etc/sudoers.d/x"] {
+            assert!(is_secret(Path::new(secret), root), "{secret}");
+        }
+        for public in ["/etc/hostname", "/etc/ssh/ssh_config", "/etc/ssh/ssh_host_rsa_key.pub"] {
+            assert!(!is_secret(Path::new(public), root), "{public}");
+        }
     }
 }

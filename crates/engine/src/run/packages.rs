@@ -522,7 +522,7 @@ impl NodeNeeds {
         let program = |name: &str| {
             host.find(name).ok_or_else(|| {
                 let message = format!("the script needs npm packages, and there is no `{name}`");
-                RunError::failed("program-not-found", message)
+                RunError::failed("command-not-found", message)
                     .with_hint(format!("install `{name}`, or remove package.json from the skill"))
             })
         };

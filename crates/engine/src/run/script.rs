@@ -224,14 +224,15 @@ fn by_end(script: &Path) -> Result<Program, RunError> {
     let end = script.extension().and_then(|end| end.to_str()).unwrap_or_default();
     let end = end.to_ascii_lowercase();
     let Some((_, names)) = BY_END.iter().find(|(known, _)| *known == end) else {
-        let message = format!("it is not known which program runs {}", script.display());
+        let script = script.display();
+        let message = format!("Permission denied: {script}: it is not known which program runs it");
         let hint = "begin the file with a line such as #!/usr/bin/env python3";
-        return Err(RunError::failed("program-not-executable", message).with_hint(hint));
+        return Err(RunError::failed("permission-denied", message).with_hint(hint));
     };
     let found = names.iter().find_map(|name| grant::resolve(name, None).ok());
     found.ok_or_else(|| {
         let message = format!("{} needs `{}`, which is not installed", script.display(), names[0]);
-        RunError::failed("program-not-found", message).with_hint(format!("install `{}`", names[0]))
+        RunError::failed("command-not-found", message).with_hint(format!("install `{}`", names[0]))
     })
 }
 

@@ -5,10 +5,14 @@
 use std::{collections::BTreeSet, fs::File, io::Read as _, path::PathBuf};
 
 use savoir_sandbox::Policy;
+use savoir_skill::{
+    skill::{Runner, Tool},
+    variable_name::changes_programs,
+};
 
-use super::Action;
+use super::{Action, Call, CallInput};
 use crate::{
-    approval::ExtraGrants, envelope::Envelope, grant, loaded_skill::LoadedSkill,
+    approval::ExtraGrants, envelope::Envelope, loaded_skill::LoadedSkill,
     run_environment::RunEnvironment,
 };
 
@@ -56,19 +60,13 @@ pub(super) struct Variable {
 }
 
 impl Unseen {
-    pub(super) fn of(
-        loaded_skill: &LoadedSkill,
-        action: &Action,
-        run_env: &RunEnvironment,
-        policy: &Policy,
-    ) -> Self {
-        let texts: Vec<String> = scripts(loaded_skill, action).iter().filter_map(head).collect();
+    pub(super) fn of(texts: &[String], run_env: &RunEnvironment, policy: &Policy) -> Self {
         let in_scripts: BTreeSet<&str> = texts.iter().flat_map(|text| named(text)).collect();
         let set = run_env.variables.iter().filter(|(_, value)| !value.is_empty());
         let set = set.map(|(name, _)| (name, false));
         let stored = run_env.secrets.iter().map(|secret| (&secret.name, true));
         let is_unseen = |name: &str| {
-            let is_ordinary = !OF_THE_SHELL.contains(&name) && !grant::is_never_passed(name);
+            let is_ordinary = !OF_THE_SHELL.contains(&name) && changes_programs(name).is_none();
             is_ordinary && !policy.environment.contains_key(name)
         };
         let unseen = set.chain(stored).filter(|(name, _)| is_unseen(name));
@@ -91,6 +89,21 @@ impl Unseen {
         };
         self.0.iter().filter(|one| one.is_in_script || is_said(&one.name)).collect()
     }
+}
+
+/// What the author of a skill wrote for a call: the words of the command or the code block, and the
+/// scripts that it starts. Values of the caller are left out.
+pub(super) fn author_texts(call: &Call<'_>, tool: Option<&Tool>, action: &Action) -> Vec<String> {
+    let mut texts: Vec<String> =
+        scripts(call.loaded_skill, action).iter().filter_map(head).collect();
+    match (&call.input, tool.map(|tool| &tool.runner)) {
+        (CallInput::Code { fence, .. }, _) => texts.push(fence.code.clone()),
+        (_, Some(Runner::Command(template))) => {
+            texts.extend(template.args.iter().map(|word| word.text().to_owned()));
+        }
+        _ => {}
+    }
+    texts
 }
 
 /// Files of the skill that an action executes.

@@ -1,17 +1,17 @@
-//! The keyring of a program that is built without one: it never answers.
+//! The keyring of a program that is built without one: values are stored in a file.
 
 use std::path::Path;
 
 use super::KeyringError;
 
 pub(super) fn store(_: &str, _: Option<&Path>, _: &str) -> Result<(), KeyringError> {
-    Err(KeyringError::Absent)
+    Err(KeyringError::NotBuiltIn)
 }
 
 pub(super) fn read(_: &str, _: Option<&Path>) -> Result<String, KeyringError> {
-    Err(KeyringError::Absent)
+    Err(KeyringError::NotBuiltIn)
 }
 
 pub(super) fn remove(_: &str, _: Option<&Path>) -> Result<(), KeyringError> {
-    Err(KeyringError::Absent)
+    Err(KeyringError::NotBuiltIn)
 }

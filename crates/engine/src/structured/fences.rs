@@ -1,17 +1,10 @@
 //! Finds the code blocks of a body that a runtime may execute. By default they are only text.
 
-use savoir_skill::{Span, markdown::Outline};
+use savoir_skill::{
+    Span,
+    markdown::{Outline, code_hint, code_interpreter},
+};
 use thiserror::Error;
-
-/// Hints on code blocks, and the program that runs such code.
-pub const INTERPRETERS: [(&str, &str); 6] = [
-    ("bash", "bash"),
-    ("sh", "sh"),
-    ("python", "python3"),
-    ("python3", "python3"),
-    ("node", "node"),
-    ("javascript", "node"),
-];
 
 /// A code block that can be executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,13 +36,13 @@ impl FenceError {
 /// The code blocks of a body that can be executed, in order; with `language`, only those whose
 /// hint means the same program. A block that is not closed is not run, because its end is unknown.
 pub fn fences(body: &str, language: Option<&str>) -> Vec<Fence> {
-    let wanted = language.map(interpreter);
+    let wanted = language.map(code_interpreter);
     let outline = Outline::new(body, Span::new(0, body.len()));
     let closed = outline.fences.into_iter().filter(|fence| fence.closed);
     closed
         .filter_map(|fence| {
-            let language = hint(fence.info.slice(body)).to_owned();
-            let interpreter = interpreter(&language)?;
+            let language = code_hint(fence.info.slice(body)).to_owned();
+            let interpreter = code_interpreter(&language)?;
             let code = fence.content.slice(body).to_owned();
             Some(Fence { language, interpreter, code, span: fence.content })
         })
@@ -74,17 +67,7 @@ pub fn fences_of(
 fn skeleton(body: &str) -> Vec<(String, bool)> {
     let outline = Outline::new(body, Span::new(0, body.len()));
     let fences = outline.fences.iter();
-    fences.map(|fence| (hint(fence.info.slice(body)).to_owned(), fence.closed)).collect()
-}
-
-/// The first word of an info string, also when attributes follow it.
-fn hint(info: &str) -> &str {
-    info.split([' ', '\t', '{', ',']).next().unwrap_or_default()
-}
-
-fn interpreter(hint: &str) -> Option<&'static str> {
-    let found = INTERPRETERS.iter().find(|(word, _)| word.eq_ignore_ascii_case(hint));
-    found.map(|(_, program)| *program)
+    fences.map(|fence| (code_hint(fence.info.slice(body)).to_owned(), fence.closed)).collect()
 }
 
 #[cfg(test)]

@@ -268,6 +268,21 @@ mod tests {
     }
 
     #[test]
+    fn hostile_schemas_end_with_an_error() {
+        let loops = json!({"$ref": "#"});
+        assert!(validate("json", loops.clone(), "\"a\"").is_err(), "{loops}");
+        // A pattern that needs too much memory; the validator asserts in a debug build instead.
+        if !cfg!(debug_assertions) {
+            let huge = json!({"pattern": format!("{}a{}", "(".repeat(4), "){1000}".repeat(4))});
+            assert!(validate("json", huge.clone(), "\"a\"").is_err(), "{huge}");
+        }
+        // Backtracking engines need years for this one.
+        let slow = json!({"pattern": "^(a+)+$"});
+        let answer = format!("\"{}!\"", "a".repeat(10_000));
+        assert_eq!(validate("json", slow, &answer).unwrap_err().code(), "output-mismatch");
+    }
+
+    #[test]
     fn each_type_is_read_its_own_way() {
         assert_eq!(validate("json", Value::Null, "{").unwrap_err().code(), "output-not-json");
         assert_eq!(validate("text", Value::Null, " a ").unwrap(), Answer::Text(" a ".into()));

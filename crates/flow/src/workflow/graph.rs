@@ -70,6 +70,8 @@ pub struct Llm {
     pub model: Option<String>,
     /// The skill whose body replaces the system prompt.
     pub skill: Option<String>,
+    /// Where the inputs of the skill come from.
+    pub mappings: Option<Map<String, Value>>,
     /// Whether the model gets the earlier messages of the run.
     pub history: bool,
 }
@@ -198,11 +200,29 @@ impl Graph {
         edges.map(|edge| (edge, &self.nodes[edge.target]))
     }
 
-    /// The nodes from which edges lead to a node, in the order of the list of edges.
-    pub fn before<'a>(&'a self, id: &str) -> impl Iterator<Item = &'a Node> {
+    /// The edges that lead to a node with their sources, in the order of the list of edges.
+    pub fn before<'a>(&'a self, id: &str) -> impl Iterator<Item = (&'a Edge, &'a Node)> {
         let place = self.place(id);
         let edges = self.edges.iter().filter(move |edge| Some(edge.target) == place);
-        edges.map(|edge| &self.nodes[edge.source])
+        edges.map(|edge| (edge, &self.nodes[edge.source]))
+    }
+
+    /// Whether a path leads from one node to another one.
+    pub fn leads_to(&self, from: &str, to: &str) -> bool {
+        let (Some(from), Some(to)) = (self.place(from), self.place(to)) else { return false };
+        let mut seen = vec![false; self.nodes.len()];
+        let mut open = vec![from];
+        while let Some(at) = open.pop() {
+            for edge in self.edges.iter().filter(|edge| edge.source == at) {
+                if edge.target == to {
+                    return true;
+                }
+                if !std::mem::replace(&mut seen[edge.target], true) {
+                    open.push(edge.target);
+                }
+            }
+        }
+        false
     }
 
     /// Whether the graph has a cycle, reachable or not.

@@ -1,12 +1,17 @@
 //! Defines the services and policies that a workflow run can use.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
+use futures::future::BoxFuture;
 use savoir_sandbox::{HostError, HostPattern};
 use tokio::sync::Semaphore;
 
 use super::limits;
-use crate::{services::Services, skill_lookup::SkillLookup};
+use crate::{
+    event::{Emitter, Gone},
+    services::{Answer, Question, Services},
+    skill_lookup::SkillLookup,
+};
 
 /// Everything that a workflow run may use. Clones share it.
 #[derive(Clone, Debug)]
@@ -21,6 +26,19 @@ pub struct WorkflowHost {
     pub http: HttpPolicy,
     /// The limit on concurrent code nodes.
     pub code: CodePolicy,
+    /// Answers LLM nodes with skills and tools; without it, they ask the model alone.
+    pub agent: Option<Arc<dyn NodeAgent>>,
+}
+
+/// Answers LLM nodes with an agent, which lists the available skills to its model and can call
+/// tools.
+pub trait NodeAgent: fmt::Debug + Send + Sync {
+    /// Answers the last message of a question. The first one is the prompt of the node.
+    fn ask<'a>(
+        &'a self,
+        question: Question<'a>,
+        out: &'a Emitter,
+    ) -> BoxFuture<'a, Result<Answer, Gone>>;
 }
 
 /// The dangerous node types that are enabled. None is by default.

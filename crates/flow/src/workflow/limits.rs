@@ -23,8 +23,12 @@ pub const MAX_EXPRESSION_DEPTH: usize = 64;
 pub const MAX_TEXT_BYTES: usize = 4 << 20;
 
 /// Bytes of all outputs together: they are written to the database after each node, and all runs
-/// share one database.
+/// share one database. Outputs of nodes that only pass their input on do not count.
 pub const MAX_OUTPUT_BYTES: usize = 2 << 20;
+
+/// Bytes of all outputs together with those of nodes that only pass their input on: enough for an
+/// output of one mebibyte that passes several such nodes.
+pub const MAX_STORED_OUTPUT_BYTES: usize = 4 * MAX_OUTPUT_BYTES;
 
 /// Earlier messages that the next model node gets. Older messages are dropped.
 pub const MAX_HISTORY_MESSAGES: usize = 40;
@@ -65,3 +69,9 @@ pub const MAX_CODE_SCRATCH_BYTES: u64 = 16 << 20;
 
 /// Programs that run for workflows at the same time: each takes up to half a gibibyte.
 pub const MAX_CONCURRENT_CODE: usize = 4;
+
+/// Characters of a traceback that are shown, the last ones.
+pub(crate) const MAX_TRACEBACK_CHARS: usize = 4000;
+
+/// Bytes of a header of a response that later nodes can use.
+pub(crate) const MAX_HEADER_BYTES: usize = 4096;

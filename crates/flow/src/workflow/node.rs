@@ -43,6 +43,8 @@ pub(super) struct NodeResult {
     pub(super) variable: Option<String>,
     /// The branch that a condition chose.
     pub(super) branch: Option<bool>,
+    /// What else is known of the result: `{{node.status}}` and `{{node.headers.name}}`.
+    pub(super) details: Option<Value>,
     /// The question to a model and its answer, for the history.
     pub(super) exchange: Option<Exchange>,
 }
@@ -126,7 +128,7 @@ pub(super) async fn run_node(
         NodeKind::Skill { name, mappings } => {
             skill::run(name.as_deref(), mappings.as_ref(), context, out).await
         }
-        NodeKind::Http(http) => http::run(http, context).await,
+        NodeKind::Http(http) => http::run(http, context, out).await,
         NodeKind::Code(code) => code::run(code, context).await,
         NodeKind::End => Ok(context.input.clone().into_owned().into()),
     }

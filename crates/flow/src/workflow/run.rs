@@ -77,7 +77,7 @@ pub async fn run(
     out: &Emitter,
 ) -> Result<WorkflowOutcome, Gone> {
     let limit = host.services.limits.workflow;
-    let mut state = RunState::new(std::mem::take(&mut run.checkpoint));
+    let mut state = RunState::new(std::mem::take(&mut run.checkpoint), run.graph);
     let runner =
         WorkflowRunner { host, run: &run, journal, out, saving_last: AtomicBool::new(false) };
     let result = {

@@ -107,6 +107,7 @@ fn host(model: &Arc<Scripted>) -> WorkflowHost {
         features: Features { http: true, code: true },
         http: HttpPolicy::default(),
         code: CodePolicy::default(),
+        agent: None,
     }
 }
 

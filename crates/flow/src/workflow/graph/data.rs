@@ -25,14 +25,7 @@ pub(super) fn work(kind: &str, data: &Map<String, Value>) -> Option<NodeKind> {
         "llm" => NodeKind::Llm(llm(data)),
         "knowledge" => NodeKind::Knowledge { base: name(data, "knowledgeBaseId") },
         "condition" => NodeKind::Condition { expression: expression(data) },
-        "skill" => NodeKind::Skill {
-            name: name(data, "skillName"),
-            mappings: data
-                .get("inputMappings")
-                .and_then(Value::as_object)
-                .filter(|mappings| !mappings.is_empty())
-                .cloned(),
-        },
+        "skill" => NodeKind::Skill { name: name(data, "skillName"), mappings: mappings(data) },
         "http" => NodeKind::Http(http(data)),
         "code" => NodeKind::Code(Code {
             code: text(data, "code").unwrap_or_default().to_owned(),
@@ -53,8 +46,14 @@ fn llm(data: &Map<String, Value>) -> Llm {
         temperature: temperature.map_or(TEMPERATURE, |wanted| wanted.clamp(least, most)),
         model: name(data, "model"),
         skill: name(data, "skillName"),
+        mappings: mappings(data),
         history: data.get("inheritChatHistory").and_then(Value::as_bool).unwrap_or_default(),
     }
+}
+
+fn mappings(data: &Map<String, Value>) -> Option<Map<String, Value>> {
+    let mappings = data.get("inputMappings").and_then(Value::as_object);
+    mappings.filter(|mappings| !mappings.is_empty()).cloned()
 }
 
 fn http(data: &Map<String, Value>) -> Http {

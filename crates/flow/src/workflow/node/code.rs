@@ -118,23 +118,23 @@ fn bounds(code: &Code) -> Limits {
 /// Runs a job until it ends and returns its output.
 fn run_job(job: Job, cancel: &Cancel) -> Result<String, NodeError> {
     // Code in a workflow is unsigned, so both protections (mounts and Landlock) are required.
-    if savoir_sandbox::landlock_version().is_none() {
+    if savoir_sandbox::lacks_landlock() {
         return Err(failed("this machine has no Landlock, and the code is unsigned"));
     }
     let python = grant::resolve("python3", None).map_err(failed)?.path;
     let folder = tempfile::tempdir().map_err(failed)?;
     let inside = folder.path().canonicalize().map_err(failed)?;
     fs::write(inside.join(FILE), &job.code).map_err(failed)?;
-    let arguments = arguments(&inside.join(FILE));
+    let file = inside.join(FILE);
+    let arguments = arguments(&file);
     let sandbox = Sandbox::new(policy(job, &python, inside)).map_err(failed)?;
     let process = sandbox.start(&python, &arguments).map_err(failed)?;
     cancel.set_process(process.kill_handle().map_err(failed)?);
-    let mut printed = Vec::new();
+    let (mut printed, mut errors) = (Vec::new(), Vec::new());
     let outcome = process.communicate(b"", |stream, bytes| {
-        if stream == Stream::Output {
-            let budget = limits::MAX_SHOWN_OUTPUT_BYTES.saturating_sub(printed.len());
-            printed.extend_from_slice(&bytes[..bytes.len().min(budget)]);
-        }
+        let kept = if stream == Stream::Output { &mut printed } else { &mut errors };
+        let budget = limits::MAX_SHOWN_OUTPUT_BYTES.saturating_sub(kept.len());
+        kept.extend_from_slice(&bytes[..bytes.len().min(budget)]);
     });
     match outcome.end {
         ProcessEnd::Exited(0) => Ok(text(&printed)),
@@ -142,7 +142,7 @@ fn run_job(job: Job, cancel: &Cancel) -> Result<String, NodeError> {
             Err(NodeError::failed("Code execution timed out"))
         }
         ProcessEnd::Exited(_) | ProcessEnd::Signalled(_) => {
-            Err(NodeError::failed("Code execution returned non-zero status"))
+            Err(NodeError::Failed(with_traceback(&text(&errors), &file)))
         }
         ProcessEnd::TooMuchOutput => Err(failed(format_args!(
             "it printed more than {} KiB",
@@ -173,6 +173,16 @@ fn policy(job: Job, python: &Path, code: PathBuf) -> Policy {
         directory: DIRECTORY.into(),
         record_opened_files: RecordOpenedFiles::Off,
     }
+}
+
+/// The error of code that failed, with the end of what it printed as an error. The path of the file
+/// means nothing to its author.
+fn with_traceback(errors: &str, file: &Path) -> String {
+    let status = "Code execution returned non-zero status";
+    let errors = errors.replace(&*file.to_string_lossy(), FILE);
+    let skipped = errors.chars().count().saturating_sub(limits::MAX_TRACEBACK_CHARS);
+    let end: String = errors.chars().skip(skipped).collect();
+    if end.is_empty() { status.to_owned() } else { format!("{status}\n{end}") }
 }
 
 /// Returns the output as text, without a character that the limit cut in two.

@@ -2,7 +2,7 @@
 
 use super::{NodeContext, NodeError, NodeResult};
 use crate::{
-    event::{Emitter, Thought},
+    event::{Emitter, Event, Thought},
     workflow::condition,
 };
 
@@ -11,7 +11,12 @@ pub(super) async fn run(
     context: &NodeContext<'_>,
     out: &Emitter,
 ) -> Result<NodeResult, NodeError> {
-    let branch = condition::is_true(expression, &context.scope());
+    let evaluated = condition::evaluate(expression, &context.scope());
+    if let Err(why) = evaluated {
+        let message = format!("The condition `{expression}` counts as false: {why}");
+        out.emit(Event::warning(message)).await?;
+    }
+    let branch = evaluated.unwrap_or(false);
     let thought = Thought::about("condition")
         .with("node_id", context.id)
         .with("expression", expression)

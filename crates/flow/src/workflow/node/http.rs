@@ -12,21 +12,80 @@ use std::time::Duration;
 use reqwest::{Url, header};
 
 use super::{DISABLED, NodeContext, NodeError, NodeResult};
-use crate::workflow::{graph::Http, host::HttpPolicy};
+use crate::{
+    event::{Emitter, Event},
+    workflow::{graph::Http, host::HttpPolicy, limits, template::TextTooLong},
+};
 
 /// The error for clients if the request fails.
 const FAILED: &str = "HTTP request failed";
 
-pub(super) async fn run(http: &Http, context: &NodeContext<'_>) -> Result<NodeResult, NodeError> {
+pub(super) async fn run(
+    http: &Http,
+    context: &NodeContext<'_>,
+    out: &Emitter,
+) -> Result<NodeResult, NodeError> {
     if !context.host.features.http {
         return Err(NodeError::failed(DISABLED));
     }
     let limit = Duration::from_secs(http.seconds);
-    let asked = ask(http, context);
-    tokio::time::timeout(limit, asked).await.unwrap_or_else(|_| Err(NodeError::failed(FAILED)))
+    let asked = tokio::time::timeout(limit, ask(http, context)).await;
+    let asked = asked.unwrap_or_else(|_| {
+        Err(RequestError::Unsent(format!("the server did not answer within {} s", http.seconds)))
+    });
+    let (result, cut) = match asked {
+        Ok(asked) => asked,
+        Err(RequestError::Node(error)) => return Err(error),
+        Err(RequestError::Unsent(reason)) => {
+            // The API defines the text of the error, so the reason is an event of its own.
+            out.emit(Event::warning(format!("{FAILED}: {reason}"))).await?;
+            return Err(NodeError::failed(FAILED));
+        }
+    };
+    if cut {
+        let most = limits::MAX_RESPONSE_BYTES >> 20;
+        out.emit(Event::warning(format!("The response was cut after {most} MiB"))).await?;
+    }
+    Ok(result)
 }
 
-async fn ask(http: &Http, context: &NodeContext<'_>) -> Result<NodeResult, NodeError> {
+/// Why a request has no response.
+#[derive(Debug)]
+pub(super) enum RequestError {
+    /// The API defines a message for it.
+    Node(NodeError),
+    /// The reason behind the general message.
+    Unsent(String),
+}
+
+impl From<NodeError> for RequestError {
+    fn from(error: NodeError) -> Self {
+        Self::Node(error)
+    }
+}
+
+impl From<TextTooLong> for RequestError {
+    fn from(error: TextTooLong) -> Self {
+        Self::Node(error.into())
+    }
+}
+
+impl RequestError {
+    fn unsent(reason: impl Into<String>) -> Self {
+        Self::Unsent(reason.into())
+    }
+
+    /// The error without the reason.
+    fn into_text(self) -> String {
+        match self {
+            Self::Node(NodeError::Failed(text)) => text,
+            Self::Node(NodeError::Gone) | Self::Unsent(_) => FAILED.to_owned(),
+        }
+    }
+}
+
+/// The result, and whether the response was cut.
+async fn ask(http: &Http, context: &NodeContext<'_>) -> Result<(NodeResult, bool), RequestError> {
     let scope = context.scope();
     let method = request::method(&http.method)?;
     let url = request::url(&http.url, &scope)?;
@@ -44,12 +103,13 @@ async fn ask(http: &Http, context: &NodeContext<'_>) -> Result<NodeResult, NodeE
     }
     let response = request.send().await.map_err(failed)?;
     let status_code = Some(response.status().as_u16());
-    let text = answer::read(response).await.map_err(failed)?;
+    let details = Some(answer::details(&response));
+    let (text, cut) = answer::read(response).await.map_err(failed)?;
     let output = match &http.response_path {
         Some(path) => answer::part(&text, path),
         None => text.into(),
     };
-    Ok(NodeResult { output, status_code, ..NodeResult::default() })
+    Ok((NodeResult { output, status_code, details, ..NodeResult::default() }, cut))
 }
 
 /// The response to a GET request.
@@ -75,20 +135,26 @@ pub async fn read_page(url: &Url, policy: &HttpPolicy, limit: Duration) -> Resul
         let kind = kind.and_then(|value| value.to_str().ok()).unwrap_or_default();
         let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         let is_html = matches!(kind.as_str(), "text/html" | "application/xhtml+xml");
-        let text = answer::read(response).await.map_err(failed)?;
-        Ok(Page { status, location, is_html, text })
+        let (text, _) = answer::read(response).await.map_err(failed)?;
+        Ok::<_, RequestError>(Page { status, location, is_html, text })
     };
     match tokio::time::timeout(limit, read).await {
         Ok(Ok(page)) => Ok(page),
-        Ok(Err(NodeError::Failed(reason))) => Err(reason),
-        Ok(Err(NodeError::Gone)) | Err(_) => Err(FAILED.to_owned()),
+        Ok(Err(error)) => Err(error.into_text()),
+        Err(_) => Err(FAILED.to_owned()),
     }
 }
 
-/// Logs the reason, which may contain private addresses, and returns the error for clients.
-fn failed(error: reqwest::Error) -> NodeError {
+/// Logs the error, which may contain private addresses, and returns a reason for clients.
+fn failed(error: reqwest::Error) -> RequestError {
     let error = error.without_url();
     let source = std::error::Error::source(&error).map(ToString::to_string);
     tracing::warn!(%error, source, "a request of a workflow failed");
-    NodeError::failed(FAILED)
+    RequestError::unsent(if error.is_connect() {
+        "no connection to the server"
+    } else if error.is_body() || error.is_decode() {
+        "the response ended too early, or cannot be decoded"
+    } else {
+        "the server did not answer in HTTP"
+    })
 }

@@ -1,14 +1,19 @@
 //! Runs LLM nodes, which ask a model.
 
 use savoir_model::Message;
-use savoir_skill::{Skill, dialect::agent_flow::model_settings};
+use savoir_skill::{Skill, dialect::agent_flow::model_settings, skill::Input};
 use serde_json::Value;
 
-use super::{Exchange, NodeContext, NodeError, NodeResult};
+use super::{Exchange, NodeContext, NodeError, NodeResult, skill::mapped_inputs};
 use crate::{
     event::{Emitter, Thought},
+    prompt::first_input,
     services::{Answer, Question},
-    workflow::{graph::Llm, template},
+    workflow::{
+        graph::Llm,
+        scope::{PlaceholderValue, text_of},
+        template::{self, TemplatePart, TextBudget},
+    },
 };
 
 /// The settings of a model call.
@@ -24,7 +29,6 @@ pub(super) async fn run(
     out: &Emitter,
 ) -> Result<NodeResult, NodeError> {
     let Settings { system_prompt, temperature, max_tokens } = settings(llm, context, out).await?;
-    let system_prompt = template::fill(&system_prompt, &context.scope())?;
     let question = context.input_text().into_owned();
     let mut messages = vec![Message::System(system_prompt)];
     if llm.history {
@@ -34,7 +38,10 @@ pub(super) async fn run(
     let model = context.model(llm.model.as_deref());
     let user = context.run.user;
     let asked = Question { model, messages, temperature: Some(temperature), max_tokens, user };
-    let Answer { text: answer, error } = context.host.services.ask(asked, out).await?;
+    let Answer { text: answer, error } = match &context.host.agent {
+        Some(agent) => agent.ask(asked, out).await?,
+        None => context.host.services.ask(asked, out).await?,
+    };
     if let Some(error) = error {
         tracing::warn!(%error, node = context.id, "a model failed");
         return Err(NodeError::Failed(format!("LLM call failed: {}", error.public_message())));
@@ -52,12 +59,11 @@ async fn settings(
     context: &NodeContext<'_>,
     out: &Emitter,
 ) -> Result<Settings, NodeError> {
-    let own = Settings {
-        system_prompt: llm.system_prompt.clone(),
-        temperature: llm.temperature,
-        max_tokens: None,
+    let own_prompt = || template::fill(&llm.system_prompt, &context.scope());
+    let Some(name) = &llm.skill else {
+        let system_prompt = own_prompt()?;
+        return Ok(Settings { system_prompt, temperature: llm.temperature, max_tokens: None });
     };
-    let Some(name) = &llm.skill else { return Ok(own) };
     let skill = context.skill(name).await?;
     let body = skill.body.trim();
     let has_prompt = !body.is_empty();
@@ -70,10 +76,42 @@ async fn settings(
     let settings = model_settings(&skill);
     Ok(Settings {
         // A skill with an empty body does not replace the prompt.
-        system_prompt: if has_prompt { body.to_owned() } else { own.system_prompt },
+        system_prompt: if has_prompt { skill_prompt(&skill, llm, context)? } else { own_prompt()? },
         temperature: settings.temperature,
         max_tokens: Some(settings.max_tokens),
     })
+}
+
+/// The body of a skill with the values of its inputs: by the mappings of the node, else a variable of
+/// the same name, else the default. The first required input gets what comes into the node.
+fn skill_prompt(skill: &Skill, llm: &Llm, context: &NodeContext<'_>) -> Result<String, NodeError> {
+    let scope = context.scope();
+    let given = match &llm.mappings {
+        Some(mappings) => mapped_inputs(mappings, &scope)?,
+        None => first_input(skill, &context.input_text()),
+    };
+    let value = |input: &Input| {
+        let variable = || scope.find(&input.name).map(|found| found.text().into_owned());
+        let given = given.get(&input.name).map(|value| text_of(value).into_owned());
+        let default = || input.default.as_ref().map(|value| text_of(value).into_owned());
+        given.or_else(variable).or_else(default).unwrap_or_default()
+    };
+    let mut budget = TextBudget::default();
+    let mut filled = String::new();
+    for part in template::parts(skill.body.trim()) {
+        let text = match part {
+            TemplatePart::Text(text) => text.into(),
+            TemplatePart::Placeholder { whole, path } => {
+                match skill.inputs.iter().find(|input| input.name == path) {
+                    Some(input) => value(input).into(),
+                    None => scope.find(path).map_or_else(|| whole.into(), PlaceholderValue::text),
+                }
+            }
+        };
+        budget.take(&text)?;
+        filled.push_str(&text);
+    }
+    Ok(filled)
 }
 
 fn has_settings(skill: &Skill) -> bool {

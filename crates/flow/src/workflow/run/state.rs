@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use super::WorkflowRun;
 use crate::workflow::{
-    graph::{Graph, Node, NodeKind},
+    graph::{Edge, Graph, Node, NodeKind},
     limits,
     node::{Exchange, NodeResult},
     scope::text_of,
@@ -17,20 +17,61 @@ use crate::workflow::{
 /// The progress of a run: a checkpoint, and the size of its outputs.
 pub(super) struct RunState {
     checkpoint: Checkpoint,
-    /// Bytes of all outputs.
-    bytes: usize,
+    sizes: OutputSizes,
 }
 
-/// The outputs of all nodes exceed the size limit of a checkpoint.
+/// Bytes of outputs.
+#[derive(Clone, Copy, Default)]
+struct OutputSizes {
+    /// Of nodes that made something new.
+    made: usize,
+    /// Of all nodes.
+    stored: usize,
+}
+
+/// The outputs of all nodes exceed a size limit of a checkpoint.
 #[derive(Clone, Copy, Debug, Error)]
-#[error("Workflow outputs exceed {} MiB", limits::MAX_OUTPUT_BYTES >> 20)]
-pub(super) struct OutputsTooLarge;
+pub(super) enum OutputsTooLarge {
+    #[error("Workflow outputs exceed {} MiB", limits::MAX_OUTPUT_BYTES >> 20)]
+    Made,
+    #[error(
+        "Workflow outputs exceed {} MiB together with the nodes that pass them on",
+        limits::MAX_STORED_OUTPUT_BYTES >> 20
+    )]
+    Stored,
+}
+
+impl OutputSizes {
+    /// The sizes with one more output.
+    fn with(self, node: Option<&Node>, output: &Value) -> Self {
+        let size = text_of(output).len();
+        let made = if node.is_some_and(passes_input_on) { 0 } else { size };
+        Self { made: self.made + made, stored: self.stored + size }
+    }
+
+    fn check(self) -> Result<Self, OutputsTooLarge> {
+        if self.made > limits::MAX_OUTPUT_BYTES {
+            Err(OutputsTooLarge::Made)
+        } else if self.stored > limits::MAX_STORED_OUTPUT_BYTES {
+            Err(OutputsTooLarge::Stored)
+        } else {
+            Ok(self)
+        }
+    }
+}
+
+/// Whether the output of a node is its input.
+fn passes_input_on(node: &Node) -> bool {
+    matches!(node.work, NodeKind::Start { .. } | NodeKind::Condition { .. } | NodeKind::End)
+}
 
 impl RunState {
-    pub(super) fn new(mut checkpoint: Checkpoint) -> Self {
+    pub(super) fn new(mut checkpoint: Checkpoint, graph: &Graph) -> Self {
         trim_history(&mut checkpoint.history);
-        let bytes = checkpoint.outputs.values().map(|output| text_of(output).len()).sum();
-        Self { checkpoint, bytes }
+        let outputs = checkpoint.outputs.iter();
+        let sizes = outputs
+            .fold(OutputSizes::default(), |sizes, (id, output)| sizes.with(graph.node(id), output));
+        Self { checkpoint, sizes }
     }
 
     pub(super) fn checkpoint(&self) -> &Checkpoint {
@@ -44,24 +85,41 @@ impl RunState {
         }
     }
 
-    /// Returns the first node of the queue, which stays there until it is complete.
+    /// Returns the first node of the queue that no other one in it leads to, so that a node runs
+    /// after all nodes whose outputs it receives. It stays in the queue until it is complete.
     pub(super) fn next<'a>(&mut self, graph: &'a Graph) -> Option<&'a Node> {
-        loop {
-            let id = self.checkpoint.queue.first()?;
-            // A saved queue may name nodes that were removed since.
-            match graph.node(id).filter(|_| !self.has_run(id)) {
-                Some(node) => return Some(node),
-                None => drop(self.checkpoint.queue.remove(0)),
-            }
-        }
+        // A saved queue may name nodes that were removed since.
+        let outputs = &self.checkpoint.outputs;
+        self.checkpoint.queue.retain(|id| graph.node(id).is_some() && !outputs.contains_key(id));
+        let queue = &self.checkpoint.queue;
+        let waits =
+            |id: &String| queue.iter().any(|other| other != id && graph.leads_to(other, id));
+        graph.node(queue.iter().find(|id| !waits(id))?)
     }
 
-    /// Returns the output of the first predecessor that has run, or else the input of the run.
+    /// Returns the output of the predecessor that has run, the outputs of several as one text, or
+    /// else the input of the run.
     pub(super) fn input_of<'a>(&'a self, node: &Node, run: &'a WorkflowRun<'_>) -> Cow<'a, Value> {
-        let mut before = run.graph.before(&node.id);
-        match before.find_map(|source| self.checkpoint.outputs.get(&source.id)) {
-            Some(output) if !matches!(node.work, NodeKind::Start { .. }) => Cow::Borrowed(output),
-            _ => Cow::Owned(run.input.into()),
+        if matches!(node.work, NodeKind::Start { .. }) {
+            return Cow::Owned(run.input.into());
+        }
+        let mut outputs: Vec<(&str, &Value)> = Vec::new();
+        for (edge, source) in run.graph.before(&node.id) {
+            let branch = self.checkpoint.branches.get(&source.id).copied();
+            if is_followed(edge, branch)
+                && !outputs.iter().any(|(id, _)| *id == source.id)
+                && let Some(output) = self.checkpoint.outputs.get(&source.id)
+            {
+                outputs.push((&source.id, output));
+            }
+        }
+        match outputs.as_slice() {
+            [] => Cow::Owned(run.input.into()),
+            [(_, output)] => Cow::Borrowed(*output),
+            several => {
+                let texts: Vec<_> = several.iter().map(|(_, output)| text_of(output)).collect();
+                Cow::Owned(texts.join("\n\n").into())
+            }
         }
     }
 
@@ -72,14 +130,17 @@ impl RunState {
         result: NodeResult,
         graph: &Graph,
     ) -> Result<(), OutputsTooLarge> {
-        let NodeResult { output, variable, branch, exchange, .. } = result;
-        let bytes = self.bytes + text_of(&output).len();
-        if bytes > limits::MAX_OUTPUT_BYTES {
-            return Err(OutputsTooLarge);
-        }
-        self.bytes = bytes;
+        let NodeResult { output, variable, branch, exchange, details, .. } = result;
+        self.sizes = self.sizes.with(Some(node), &output).check()?;
         if let Some(name) = variable {
             self.checkpoint.variables.insert(name, output.clone());
+        }
+        if let Some(branch) = branch {
+            self.checkpoint.branches.insert(node.id.clone(), branch);
+        }
+        if let Some(details) = details {
+            // A variable that the author chose has precedence.
+            self.checkpoint.variables.entry(node.id.clone()).or_insert(details);
         }
         self.checkpoint.outputs.insert(node.id.clone(), output);
         self.checkpoint.executed_nodes.push(node.id.clone());
@@ -92,11 +153,9 @@ impl RunState {
             return Ok(());
         }
         for (edge, target) in graph.from(&node.id) {
-            let is_taken = match (branch, &edge.handle) {
-                (Some(branch), Some(handle)) => handle == if branch { "true" } else { "false" },
-                _ => true,
-            };
-            if is_taken && !self.has_run(&target.id) && !self.checkpoint.queue.contains(&target.id)
+            if is_followed(edge, branch)
+                && !self.has_run(&target.id)
+                && !self.checkpoint.queue.contains(&target.id)
             {
                 self.checkpoint.queue.push(target.id.clone());
             }
@@ -124,6 +183,14 @@ impl RunState {
         history.push(json!({"role": "user", "content": question}));
         history.push(json!({"role": "assistant", "content": answer}));
         trim_history(history);
+    }
+}
+
+/// Whether an edge is followed after its source chose a branch.
+fn is_followed(edge: &Edge, branch: Option<bool>) -> bool {
+    match (branch, &edge.handle) {
+        (Some(branch), Some(handle)) => handle == if branch { "true" } else { "false" },
+        _ => true,
     }
 }
 

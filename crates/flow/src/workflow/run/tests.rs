@@ -41,6 +41,7 @@ fn host() -> WorkflowHost {
         features: Features::default(),
         http: HttpPolicy::default(),
         code: CodePolicy::default(),
+        agent: None,
     }
 }
 

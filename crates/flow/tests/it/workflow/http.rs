@@ -73,7 +73,7 @@ async fn request_is_sent_to_the_server() {
     );
     let asked = served.await.unwrap();
     assert!(asked.starts_with("POST /x?q=cats HTTP/1.1\r\n"), "{asked}");
-    assert!(asked.ends_with("\r\n\r\n{\"text\":\"cats\",\"n\":\"5\"}"), "{asked}");
+    assert!(asked.ends_with("\r\n\r\n{\"text\":\"cats\",\"n\":5}"), "{asked}");
     let head = asked.to_lowercase();
     assert!(head.contains("x-topic: cats") && head.contains("content-type: application/json"));
     assert!(head.contains(&format!("host: {address}")) && !head.contains("evil"));
@@ -134,8 +134,28 @@ async fn template_cannot_change_the_host() {
     let graph = graph(&[("s", "start", json!({})), ("n", "http", data)], &["s n"]);
     for input in ["127.0.0.1/", "127.0.0.1#", "127.0.0.1\\", "127.0.0.1?x@", "not"] {
         let all = lines(&events(&host, fresh(&graph, input), &super::NoJournal).await);
-        assert!(all[4].contains("URL host is not in allowlist"), "{input}: {}", all[4]);
+        assert!(all[4].contains("A value cannot choose the host"), "{input}: {}", all[4]);
     }
+}
+
+#[tokio::test]
+async fn status_and_headers_can_be_tested() {
+    let (address, _) = server(answer("503 Busy", "retry-after: 7\r\n", "later")).await;
+    let nodes = [
+        ("s", "start", json!({})),
+        ("h", "http", json!({"url": format!("http://{address}/")})),
+        (
+            "c",
+            "condition",
+            json!({"expression": "{{h.status}} >= 500 && {{h.headers.retry-after}} == '7'"}),
+        ),
+        ("bad", "end", json!({})),
+        ("good", "end", json!({})),
+    ];
+    let graph = graph(&nodes, &["s h", "h c", "c bad true", "c good false"]);
+    let all = lines(&events(&open(), fresh(&graph, "x"), &super::NoJournal).await);
+    let ends = all.iter().filter(|line| line.contains(r#""node_type":"end""#));
+    assert_eq!(ends.collect::<Vec<_>>(), [r#"node_start {"node_id":"bad","node_type":"end"}"#]);
 }
 
 #[tokio::test]
@@ -143,9 +163,63 @@ async fn a_server_that_is_silent_or_absent() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let data = json!({"url": format!("http://{address}/"), "timeoutSeconds": 1});
-    assert_eq!(error_of(&open(), "http", data.clone()).await, "HTTP request failed");
+    assert_eq!(failure(data.clone()).await, "the server did not answer within 1 s");
     drop(listener);
-    assert_eq!(error_of(&open(), "http", data).await, "HTTP request failed");
+    assert_eq!(failure(data).await, "no connection to the server");
     let bad = json!({"url": format!("http://{address}/"), "headers": {"X": "a\nb: c"}});
-    assert_eq!(error_of(&open(), "http", bad).await, "HTTP request failed");
+    let reason = "the value of the header `x` has a line feed or another control character";
+    assert_eq!(failure(bad).await, reason);
+    let bad = json!({"url": format!("http://{address}/"), "headers": {"X Y": "a"}});
+    assert_eq!(failure(bad).await, "`X Y` cannot be the name of a header");
+    let bad = json!({"url": "http://127.0.0.1:99999/"});
+    assert_eq!(failure(bad).await, "the URL is not valid: invalid port number");
+}
+
+/// The reason in the warning before the general error of a node.
+async fn failure(data: Value) -> String {
+    assert_eq!(error_of(&open(), "http", data.clone()).await, "HTTP request failed");
+    let graph = graph(&[("s", "start", json!({})), ("n", "http", data)], &["s n"]);
+    let all = lines(&events(&open(), fresh(&graph, "x"), &super::NoJournal).await);
+    let warning = all.iter().find_map(|line| line.split_once("HTTP request failed: "));
+    let (_, reason) = warning.unwrap_or_else(|| panic!("no warning: {all:?}"));
+    reason.split(['"', '\\']).next().unwrap().to_owned()
+}
+
+/// The types of the nodes that completed, and the warnings.
+async fn passed_on(size: usize, more: usize) -> (Vec<String>, Vec<String>) {
+    let (address, _) = server(answer("200 OK", "", &"x".repeat(size))).await;
+    let mut nodes = vec![
+        ("s".to_owned(), "start", json!({})),
+        ("h".to_owned(), "http", json!({"url": format!("http://{address}/")})),
+    ];
+    let mut edges = vec!["s h".to_owned()];
+    for number in 0..=more {
+        let id = format!("n{number}");
+        let kind = if number == more { "end" } else { "condition" };
+        edges.push(format!("{} {id}", nodes.last().unwrap().0));
+        nodes.push((id, kind, json!({})));
+    }
+    let nodes: Vec<_> =
+        nodes.iter().map(|(id, kind, data)| (id.as_str(), *kind, data.clone())).collect();
+    let edges: Vec<_> = edges.iter().map(String::as_str).collect();
+    let graph = graph(&nodes, &edges);
+    let all = lines(&events(&open(), fresh(&graph, "x"), &super::NoJournal).await);
+    let ended = all.iter().filter(|line| !line.starts_with("node_complete"));
+    let ended = ended.filter(|line| line.contains("_error") || line.contains("exceed"));
+    let warnings = all.iter().filter(|line| line.contains("was cut"));
+    (ended.cloned().collect(), warnings.cloned().collect())
+}
+
+#[tokio::test]
+async fn a_whole_mebibyte_passes_conditions_to_the_end() {
+    let (errors, warnings) = passed_on(1 << 20, 3).await;
+    assert!(errors.is_empty() && warnings.is_empty(), "{errors:?} {warnings:?}");
+    let (errors, warnings) = passed_on(3 << 20, 0).await;
+    assert!(errors.is_empty(), "{errors:?}");
+    assert_eq!(warnings.len(), 1);
+    assert!(warnings[0].contains("The response was cut after 1 MiB"), "{warnings:?}");
+    // Copies are stored, too, so they have a limit of their own.
+    let (errors, _) = passed_on(1 << 20, 20).await;
+    let limit = "Workflow outputs exceed 8 MiB together with the nodes that pass them on";
+    assert!(errors.iter().any(|error| error.contains(limit)), "{errors:?}");
 }

@@ -51,7 +51,76 @@ async fn a_model_is_told_what_a_skill_says() {
     );
     let asked = &model.asked()[0];
     assert_eq!((asked.temperature, asked.max_tokens), (Some(0.2), Some(2000)));
-    assert_eq!(asked.messages[0], Message::System("Sum up A in a {{style}} way".into()));
+    assert_eq!(asked.messages[0], Message::System("Sum up A in a  way".into()));
+}
+
+#[tokio::test]
+async fn inputs_of_a_skill_are_filled_for_a_model() {
+    let model = Scripted::new(&["one", "two"]);
+    let mapped = json!({"skillName": "summary", "inputMappings": {"article": "{{input}}", "style": "brief"}});
+    let nodes = [
+        ("s", "start", json!({"inputVariable": "style"})),
+        ("a", "llm", json!({"skillName": "summary"})),
+        ("b", "llm", mapped),
+    ];
+    let said = "warm {{article}}";
+    inner_lines(&host(&model), &graph(&nodes, &["s a", "a b"]), said).await;
+    // The first required input gets what comes into the node, and values are not expanded again.
+    let expected = [
+        "Sum up warm {{article}} in a warm {{article}} way",
+        "Sum up warm {{article}} in a brief way",
+    ];
+    for (asked, expected) in model.asked().iter().zip(expected) {
+        assert_eq!(asked.messages[0], Message::System(expected.into()));
+    }
+}
+
+#[tokio::test]
+async fn a_join_waits_for_all_inputs_and_receives_them() {
+    let model = Scripted::new(&["left", "right", "deep"]);
+    let nodes = [
+        ("s", "start", json!({})),
+        ("a", "llm", json!({})),
+        ("b", "llm", json!({})),
+        ("c", "llm", json!({})),
+        ("e", "end", json!({})),
+    ];
+    // One way to the end is longer than the other one.
+    let graph = graph(&nodes, &["s a", "s b", "b c", "a e", "c e"]);
+    let lines = inner_lines(&host(&model), &graph, "IN").await;
+    let last = lines.last().unwrap();
+    assert_eq!(last, r#"workflow_complete {"final_output":"left\n\ndeep"}"#);
+}
+
+#[tokio::test]
+async fn a_join_ignores_branches_that_were_not_taken() {
+    let model = Scripted::new(&["answer"]);
+    let nodes = [
+        ("s", "start", json!({})),
+        ("c", "condition", json!({"expression": "{{input}} == 'yes'"})),
+        ("a", "llm", json!({})),
+        ("e", "end", json!({})),
+    ];
+    let graph = graph(&nodes, &["s c", "c a true", "c e false", "a e"]);
+    let lines = inner_lines(&host(&model), &graph, "yes").await;
+    assert_eq!(lines.last().unwrap(), r#"workflow_complete {"final_output":"answer"}"#);
+}
+
+#[tokio::test]
+async fn a_condition_that_cannot_be_evaluated_warns() {
+    let host = host(&Scripted::new(&[]));
+    for (expression, reason) in [
+        ("{{input}} > 3", "a text such as '5' is not the number 5"),
+        ("this is rubbish ((", "not a valid expression"),
+        ("{{nobody.output}} == 1", "has no value"),
+    ] {
+        let nodes =
+            [("s", "start", json!({})), ("c", "condition", json!({"expression": expression}))];
+        let lines = inner_lines(&host, &graph(&nodes, &["s c"]), "5").await;
+        let warning = lines.iter().find(|line| line.starts_with("warning ")).expect("a warning");
+        assert!(warning.contains(expression) && warning.contains(reason), "{warning}");
+        assert!(warning.contains(r#""node_id":"c""#), "{warning}");
+    }
 }
 
 #[tokio::test]

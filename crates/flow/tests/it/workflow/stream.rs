@@ -96,7 +96,7 @@ async fn outputs_have_a_bound() {
     let lines = inner_lines(&host(&Scripted::new(&[])), &graph, &"x".repeat(1 << 20)).await;
     assert_eq!(
         lines.last().unwrap(),
-        r#"workflow_error {"error":"Workflow outputs exceed 2 MiB"}"#
+        r#"workflow_error {"error":"Workflow outputs exceed 8 MiB together with the nodes that pass them on"}"#
     );
 }
 

@@ -1,20 +1,34 @@
 //! Reads the HTTP response.
 
 use reqwest::Response;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use crate::workflow::limits;
 
-/// The text of an answer, up to the limit.
-pub(super) async fn read(mut response: Response) -> Result<String, reqwest::Error> {
+/// The text of an answer up to the limit, and whether it was cut there.
+pub(super) async fn read(mut response: Response) -> Result<(String, bool), reqwest::Error> {
     let mut bytes = Vec::new();
-    while bytes.len() < limits::MAX_RESPONSE_BYTES
+    while bytes.len() <= limits::MAX_RESPONSE_BYTES
         && let Some(chunk) = response.chunk().await?
     {
-        let budget = limits::MAX_RESPONSE_BYTES - bytes.len();
-        bytes.extend_from_slice(&chunk[..chunk.len().min(budget)]);
+        bytes.extend_from_slice(&chunk);
     }
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    let cut = bytes.len() > limits::MAX_RESPONSE_BYTES;
+    bytes.truncate(limits::MAX_RESPONSE_BYTES);
+    Ok((String::from_utf8_lossy(&bytes).into_owned(), cut))
+}
+
+/// The status and the headers of an answer.
+pub(super) fn details(response: &Response) -> Value {
+    let mut headers = Map::new();
+    for (name, value) in response.headers().iter().take(limits::MAX_HEADERS) {
+        if let Ok(value) = value.to_str()
+            && value.len() <= limits::MAX_HEADER_BYTES
+        {
+            headers.insert(name.as_str().to_owned(), value.into());
+        }
+    }
+    json!({"status": response.status().as_u16(), "headers": headers})
 }
 
 /// A part of a JSON answer: names of members and numbers of elements, with dots between them. What

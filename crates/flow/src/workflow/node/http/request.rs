@@ -6,11 +6,11 @@ use reqwest::{
 };
 use serde_json::{Map, Value};
 
-use super::{FAILED, NodeError};
+use super::{NodeError, RequestError};
 use crate::workflow::{
     limits,
-    scope::{Scope, text_of},
-    template::{self, TextBudget},
+    scope::{PlaceholderValue, Scope, text_of},
+    template::{self, TemplatePart, TextBudget},
 };
 
 /// Headers that belong to the connection. They are ours to set, so they are passed over.
@@ -36,29 +36,103 @@ pub(super) fn method(name: &str) -> Result<Method, NodeError> {
     }
 }
 
+/// The part of an address in which a placeholder stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum UrlPart {
+    /// Everything before the path: it decides who is asked.
+    Origin,
+    Path,
+    /// The query or the fragment.
+    Query,
+}
+
+impl UrlPart {
+    /// The part in which the address goes on after a text.
+    fn of(before: &str) -> Self {
+        let Some((_, after)) = before.split_once("://") else { return Self::Origin };
+        match after.find(['/', '?', '#', '\\']) {
+            None => Self::Origin,
+            Some(at) if after[at..].contains(['?', '#']) => Self::Query,
+            Some(_) => Self::Path,
+        }
+    }
+}
+
+/// Inserts values into an address, each encoded for where it stands. A value never decides who is
+/// asked, and never changes the path, the query or the fragment around it.
+fn fill_url(text: &str, scope: &Scope<'_>) -> Result<String, NodeError> {
+    let (mut filled, mut budget) = (String::new(), TextBudget::default());
+    for part in template::parts(text) {
+        let added = match part {
+            TemplatePart::Text(text) => text.to_owned(),
+            TemplatePart::Placeholder { whole, path } => match scope.find(path) {
+                None => whole.to_owned(),
+                Some(_) if UrlPart::of(&filled) == UrlPart::Origin => {
+                    return Err(NodeError::failed(ORIGIN_FROM_VALUE));
+                }
+                Some(found) => encode(&found.text()),
+            },
+        };
+        budget.take(&added)?;
+        filled.push_str(&added);
+    }
+    let path = filled.split(['?', '#']).next().unwrap_or_default();
+    // Such a step would be read as a way out of the folder.
+    let leaves = |step: &str| matches!(step.to_ascii_lowercase().as_str(), "." | "..");
+    if template::parts(text).count() > 1 && path.split('/').any(leaves) {
+        return Err(NodeError::failed(STEP_FROM_VALUE));
+    }
+    Ok(filled)
+}
+
+/// The error for an address whose host comes from a value.
+const ORIGIN_FROM_VALUE: &str =
+    "A value cannot choose the host of a request; write the host into the URL";
+/// The error for a value that would leave the path.
+const STEP_FROM_VALUE: &str = "A value cannot be `.` or `..` in the path of a URL";
+
+/// Percent-encodes everything but letters, digits and `-._~`.
+fn encode(text: &str) -> String {
+    use std::fmt::Write as _;
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                encoded.push(char::from(byte));
+            }
+            // Writing into a string does not fail.
+            _ => drop(write!(encoded, "%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
 /// The address, read once: what is judged is what is asked.
-pub(super) fn url(text: &str, scope: &Scope<'_>) -> Result<Url, NodeError> {
-    let filled = template::fill(text, scope)?;
+pub(super) fn url(text: &str, scope: &Scope<'_>) -> Result<Url, RequestError> {
+    let filled = fill_url(text, scope)?;
     let text = filled.trim();
     if text.is_empty() {
-        return Err(NodeError::failed("URL is required"));
+        return Err(NodeError::failed("URL is required").into());
     }
     let scheme = text.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
     if !matches!(scheme.as_deref(), Some("http" | "https")) {
-        return Err(NodeError::failed("Only http:// and https:// URLs are allowed"));
+        return Err(NodeError::failed("Only http:// and https:// URLs are allowed").into());
     }
     // The reader of addresses would take the first word of the path for the host.
     let after = text.split_once("://").map_or("", |(_, after)| after);
     if after.is_empty() || after.starts_with(['/', '\\', '?', '#', ':']) {
-        return Err(NodeError::failed("URL host is required"));
+        return Err(NodeError::failed("URL host is required").into());
     }
     if text.len() > limits::MAX_URL_BYTES {
-        return Err(NodeError::failed(FAILED));
+        let most = limits::MAX_URL_BYTES;
+        return Err(RequestError::unsent(format!("the URL is longer than {most} bytes")));
     }
     match Url::parse(text) {
         Ok(url) if url.has_host() => Ok(url),
-        Ok(_) | Err(url::ParseError::EmptyHost) => Err(NodeError::failed("URL host is required")),
-        Err(_) => Err(NodeError::failed(FAILED)),
+        Ok(_) | Err(url::ParseError::EmptyHost) => {
+            Err(NodeError::failed("URL host is required").into())
+        }
+        Err(error) => Err(RequestError::unsent(format!("the URL is not valid: {error}"))),
     }
 }
 
@@ -66,42 +140,138 @@ pub(super) fn url(text: &str, scope: &Scope<'_>) -> Result<Url, NodeError> {
 pub(super) fn headers(
     declared: &Map<String, Value>,
     scope: &Scope<'_>,
-) -> Result<HeaderMap, NodeError> {
+) -> Result<HeaderMap, RequestError> {
     if declared.len() > limits::MAX_HEADERS {
-        return Err(NodeError::failed(FAILED));
+        let most = limits::MAX_HEADERS;
+        return Err(RequestError::unsent(format!("there are more than {most} headers")));
     }
     let (mut headers, mut budget) = (HeaderMap::new(), TextBudget::default());
     for (name, value) in declared {
-        let name = HeaderName::from_bytes(name.trim().as_bytes())
-            .map_err(|_| NodeError::failed(FAILED))?;
+        let name = HeaderName::from_bytes(name.trim().as_bytes()).map_err(|_| {
+            let name = name.escape_debug();
+            RequestError::unsent(format!("`{name}` cannot be the name of a header"))
+        })?;
         if OURS.contains(&name.as_str()) {
             continue;
         }
         let value = template::fill_within(&text_of(value), scope, &mut budget)?;
         // Refuses line feeds and other control characters.
-        let value = HeaderValue::from_str(value.trim()).map_err(|_| NodeError::failed(FAILED))?;
+        let value = HeaderValue::from_str(value.trim()).map_err(|_| {
+            let problem = "has a line feed or another control character";
+            RequestError::unsent(format!("the value of the header `{name}` {problem}"))
+        })?;
         headers.insert(name, value);
     }
     Ok(headers)
 }
 
-/// The body: an object as JSON with texts, a text as it is.
+/// The body: an object as JSON, a text as it is. In a text that is JSON, values are written as JSON.
 pub(super) fn body(declared: &Value, scope: &Scope<'_>) -> Result<Option<Body>, NodeError> {
     match declared {
         Value::Object(members) => {
             let mut budget = TextBudget::default();
-            let members = members.iter().map(|(name, value)| {
-                let text = template::fill_within(&text_of(value), scope, &mut budget)?;
-                Ok((name.clone(), Value::from(text)))
-            });
+            let members = members
+                .iter()
+                .map(|(name, value)| Ok((name.clone(), fill_json(value, scope, &mut budget)?)));
             let members: Map<String, Value> = members.collect::<Result<_, NodeError>>()?;
             let text = Value::from(members).to_string();
             Ok(Some(Body { text, kind: Some("application/json") }))
+        }
+        Value::String(text) if is_json(text) => {
+            Ok(Some(Body { text: fill_json_text(text, scope)?, kind: None }))
         }
         Value::String(text) if !text.trim().is_empty() => {
             Ok(Some(Body { text: template::fill(text, scope)?, kind: None }))
         }
         _ => Ok(None),
+    }
+}
+
+/// Inserts values into a JSON value. A text that is only a placeholder becomes the value itself.
+fn fill_json(
+    value: &Value,
+    scope: &Scope<'_>,
+    budget: &mut TextBudget,
+) -> Result<Value, NodeError> {
+    Ok(match value {
+        Value::String(text) => match template::placeholder(text) {
+            Some(path) if is_placeholder(text) => match scope.find(path) {
+                Some(PlaceholderValue::Value(found)) => {
+                    budget.take(&text_of(found))?;
+                    found.clone()
+                }
+                _ => template::fill_within(text, scope, budget)?.into(),
+            },
+            _ => template::fill_within(text, scope, budget)?.into(),
+        },
+        Value::Array(items) => {
+            let items = items.iter().map(|item| fill_json(item, scope, budget));
+            Value::Array(items.collect::<Result<_, _>>()?)
+        }
+        Value::Object(members) => {
+            let members = members
+                .iter()
+                .map(|(name, member)| Ok((name.clone(), fill_json(member, scope, budget)?)));
+            Value::Object(members.collect::<Result<_, NodeError>>()?)
+        }
+        other => other.clone(),
+    })
+}
+
+/// Whether a text with placeholders is meant to be a JSON object or list.
+fn is_json(text: &str) -> bool {
+    let text = text.trim_start();
+    text.starts_with('[') || (text.starts_with('{') && template::placeholder(text).is_none())
+}
+
+/// Whether a text is one placeholder and nothing else.
+fn is_placeholder(text: &str) -> bool {
+    template::placeholder(text).is_some_and(|path| path.len() + 4 == text.len())
+}
+
+/// Inserts values into a JSON text: inside of quotes as a part of the string, elsewhere as a value.
+fn fill_json_text(text: &str, scope: &Scope<'_>) -> Result<String, NodeError> {
+    let (mut filled, mut budget) = (String::new(), TextBudget::default());
+    let mut quotes = JsonQuotes::default();
+    for part in template::parts(text) {
+        let added = match part {
+            TemplatePart::Text(text) => {
+                quotes.read(text);
+                text.to_owned()
+            }
+            TemplatePart::Placeholder { whole, path } => match scope.find(path) {
+                None => whole.to_owned(),
+                Some(found) if quotes.open => {
+                    let quoted = Value::from(found.text().into_owned()).to_string();
+                    quoted[1..quoted.len() - 1].to_owned()
+                }
+                Some(PlaceholderValue::Text(text)) => Value::from(text).to_string(),
+                Some(PlaceholderValue::Value(value)) => value.to_string(),
+            },
+        };
+        budget.take(&added)?;
+        filled.push_str(&added);
+    }
+    Ok(filled)
+}
+
+/// Whether a position in a JSON text is inside of a string.
+#[derive(Default)]
+struct JsonQuotes {
+    open: bool,
+    escaped: bool,
+}
+
+impl JsonQuotes {
+    fn read(&mut self, text: &str) {
+        for c in text.chars() {
+            match c {
+                _ if self.escaped => self.escaped = false,
+                '\\' if self.open => self.escaped = true,
+                '"' => self.open = !self.open,
+                _ => {}
+            }
+        }
     }
 }
 
@@ -112,15 +282,16 @@ mod tests {
     use super::*;
 
     fn with_scope<T>(check: impl FnOnce(&Scope<'_>) -> T) -> T {
-        let outputs = json!({"n": "a\r\nX-Evil: 1", "id": 7}).as_object().cloned().unwrap();
+        let outputs = json!({
+            "n": "a\r\nX-Evil: 1", "id": 7, "up": "../../admin?x=1#f", "dots": "..",
+        });
+        let outputs = outputs.as_object().cloned().unwrap();
         check(&Scope::new("in put", &outputs, &Map::new()))
     }
 
     fn read(text: &str) -> Result<String, String> {
-        with_scope(|scope| match url(text, scope) {
-            Ok(url) => Ok(url.to_string()),
-            Err(NodeError::Failed(text)) => Err(text),
-            Err(NodeError::Gone) => panic!("nobody was there"),
+        with_scope(|scope| {
+            url(text, scope).map(|url| url.to_string()).map_err(RequestError::into_text)
         })
     }
 
@@ -128,7 +299,16 @@ mod tests {
     fn addresses() {
         assert_eq!(read(" https://a.example/{{id.output}} ").unwrap(), "https://a.example/7");
         assert_eq!(read("HTTP://a.example?q={{input}}").unwrap(), "http://a.example/?q=in%20put");
+        assert_eq!(
+            read("https://a.example/v1/{{up.output}}/x?q={{up.output}}#{{input}}").unwrap(),
+            "https://a.example/v1/..%2F..%2Fadmin%3Fx%3D1%23f/x?q=..%2F..%2Fadmin%3Fx%3D1%23f#in%20put"
+        );
         for (text, expected) in [
+            ("http://{{input}}/p", ORIGIN_FROM_VALUE),
+            ("{{input}}", ORIGIN_FROM_VALUE),
+            ("http://a.example{{input}}", ORIGIN_FROM_VALUE),
+            ("http://{{input}}@a.example/", ORIGIN_FROM_VALUE),
+            ("http://a.example/{{dots.output}}/x", STEP_FROM_VALUE),
             ("", "URL is required"),
             ("  ", "URL is required"),
             ("ftp://a.example", "Only http:// and https:// URLs are allowed"),
@@ -141,8 +321,8 @@ mod tests {
             ("http://:80/", "URL host is required"),
             ("http://?x", "URL host is required"),
             ("http://user@/", "URL host is required"),
-            ("http://a.example:99999/", FAILED),
-            ("http://[::1/", FAILED),
+            ("http://a.example:99999/", "HTTP request failed"),
+            ("http://[::1/", "HTTP request failed"),
         ] {
             assert_eq!(read(text), Err(expected.to_owned()), "{text}");
         }
@@ -177,8 +357,14 @@ mod tests {
         let json = read(json!({"a": "{{id.output}}", "n": 5, "l": [1], "x": null}));
         assert_eq!(
             json.unwrap(),
-            (r#"{"a":"7","n":"5","l":"[1]","x":""}"#.into(), Some("application/json"))
+            (r#"{"a":7,"n":5,"l":[1],"x":null}"#.into(), Some("application/json"))
         );
+        let nested =
+            read(json!({"o": {"t": "id {{id.output}}", "q": "{{input}}"}, "n": "{{n.output}}"}));
+        assert_eq!(nested.unwrap().0, r#"{"o":{"t":"id 7","q":"in put"},"n":"a\r\nX-Evil: 1"}"#);
+        let text =
+            read(json!(r#"{"s": "x {{n.output}}", "v": {{id.output}}, "t": {{input}}, "\"": 1}"#));
+        assert_eq!(text.unwrap().0, r#"{"s": "x a\r\nX-Evil: 1", "v": 7, "t": "in put", "\"": 1}"#);
         assert_eq!(read(json!("q={{id.output}}")), Some(("q=7".into(), None)));
         assert_eq!(read(json!({})).unwrap().0, "{}");
         for nothing in [json!(""), json!(" \n"), json!(null), json!(5), json!([1])] {
