@@ -2,7 +2,7 @@
 //!
 //! The list of a skill applies from the call that loaded it to the end of the turn, or until
 //! another skill is loaded. It applies to every tool set, whatever else is decided about a call:
-//! approvals and the sandbox come after it. Only the built-in skill tools are exempt.
+//! approvals and the sandbox come after it. Only `use_skill` and `read_skill_file` are exempt.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -133,6 +133,30 @@ impl AllowListSnapshot {
         }
     }
 
+    /// A note about the tools that the list allows and that are not among `tools`. A list without
+    /// any known tool allows none.
+    pub fn missing_tools_note<'a>(
+        &self,
+        tools: impl Iterator<Item = &'a ToolSpec>,
+    ) -> Option<String> {
+        let active = self.0.as_ref()?;
+        let offered = tools.filter_map(ToolSpec::offered);
+        let offered: Vec<_> = offered.map(|tool| active.resolve_own_tool(tool)).collect();
+        let missing = active.list.find_missing(&offered);
+        if missing.is_empty() {
+            return None;
+        }
+        let names = missing.join(", ");
+        if offered.iter().any(|tool| active.list.names(*tool)) {
+            return Some(format!("Tools that it allows and that do not exist here: {names}."));
+        }
+        tracing::warn!(skill = active.skill, names, "a skill allows only tools that do not exist");
+        Some(format!(
+            "None of the tools that it allows exists here ({names}), so no tool can be called while \
+             it is followed. Tell the person, or load another skill with use_skill."
+        ))
+    }
+
     fn check(
         &self,
         tool: &ToolSpec,
@@ -180,11 +204,21 @@ mod tests {
     }
 
     #[test]
-    fn builtin_tools_are_always_allowed() {
+    fn only_tools_that_load_skills_are_always_allowed() {
         let allowed_tools = AllowedTools::of("x", list("Read"));
-        let builtin_tools = tool("use_skill", Origin::Builtin);
-        assert!(check(&allowed_tools, &allowed_tools.snapshot(), &builtin_tools).is_ok());
-        assert!(allowed_tools.snapshot().offers(&builtin_tools));
+        for (name, is_allowed) in [
+            ("use_skill", true),
+            ("read_skill_file", true),
+            ("search_skills", false),
+            ("save_skill", false),
+        ] {
+            let builtin = tool(name, Origin::Builtin);
+            let checked = check(&allowed_tools, &allowed_tools.snapshot(), &builtin);
+            assert_eq!(checked.is_ok(), is_allowed, "{name}");
+            assert_eq!(allowed_tools.snapshot().offers(&builtin), is_allowed, "{name}");
+        }
+        let saver = AllowedTools::of("x", list("Read save_skill"));
+        assert!(saver.snapshot().offers(&tool("save_skill", Origin::Builtin)));
         // A tool of a skill that calls itself like that is not a built-in tool.
         let skill = Origin::Skill { skill: "evil".into(), tool: "use_skill".into() };
         let other = tool("use_skill", skill);

@@ -26,6 +26,7 @@ use serde_json::{Map, Value, json};
 use thiserror::Error;
 use tokio::sync::RwLock;
 
+pub use self::command::CommandEnd;
 use self::workspace::Workspace;
 use super::{
     allowed_tools::CallGuard,

@@ -9,7 +9,7 @@
 //! - [`toolset`] defines the interface of all tools; [`allowed_tools`] is the allow-list over them,
 //!   which a skill narrows while it is in use.
 //! - [`turn`] is the loop that asks a model and executes the tool calls in its answers.
-//! - [`chat`] answers in a stored conversation.
+//! - [`chat`] answers in a stored conversation, [`node_agent`] in a node of a workflow.
 //!
 //! Savoir's own agent and other agents that connect over MCP use the same functions.
 
@@ -22,6 +22,7 @@ pub mod consent;
 pub mod disclosure;
 pub mod host_tools;
 pub mod library;
+pub mod node_agent;
 pub mod skill_tools;
 pub mod toolset;
 pub mod turn;

@@ -9,7 +9,7 @@ use std::{
 use futures::future::BoxFuture;
 use savoir_engine::{
     Home, RunError,
-    approval::{ApprovalQuestion, Approvals, shell_word},
+    approval::{ApprovalQuestion, Approvals, Request, Trust, shell_word},
     call::ToolNames,
     loaded_skill::LoadedSkill,
     manifest::{self, Manifest},
@@ -344,8 +344,17 @@ fn rejection_error(question: &ApprovalQuestion, consent: Consent) -> RunError {
     };
     let message = format!("`{skill}` needs a person's approval, and {why}: {reasons}");
     let path = shell_word(&question.request.path.display().to_string());
-    RunError::refused(code, message)
-        .with_hint(format!("ask the person to run this in a terminal: savoir approve {path}"))
+    let Request { always_ask, trust, .. } = question.request;
+    let hint = if always_ask || trust == Trust::Untrusted {
+        // An approval would change nothing.
+        format!(
+            "it is asked about before every run: ask the person to run it in a terminal: \
+             savoir run {path}"
+        )
+    } else {
+        format!("ask the person to run this in a terminal: savoir approve {path}")
+    };
+    RunError::refused(code, message).with_hint(hint)
 }
 
 impl Toolset for SkillTools {

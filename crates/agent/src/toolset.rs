@@ -9,6 +9,9 @@ use serde_json::{Map, Value, json};
 
 use super::allowed_tools::CallGuard;
 
+/// The built-in tools that no allow-list removes, so that an agent can always switch skills.
+const ALWAYS_ALLOWED: [&str; 2] = ["use_skill", "read_skill_file"];
+
 /// Tools that belong together.
 pub trait Toolset: fmt::Debug + Send + Sync {
     /// The tools, as they are now.
@@ -43,7 +46,7 @@ pub struct ToolSpec {
 /// Whose a tool is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// A built-in tool, which no allow-list can remove.
+    /// A built-in tool. Allow-lists remove only those that save and search skills.
     Builtin,
     /// The host.
     Host,
@@ -79,8 +82,8 @@ impl ToolSpec {
     pub fn offered(&self) -> Option<OfferedTool<'_>> {
         let called = self.definition.name.as_str();
         match &self.origin {
-            Origin::Builtin => None,
-            Origin::Host => Some(OfferedTool::Host(called)),
+            Origin::Builtin if ALWAYS_ALLOWED.contains(&called) => None,
+            Origin::Builtin | Origin::Host => Some(OfferedTool::Host(called)),
             Origin::Skill { skill, tool } => Some(OfferedTool::Skill { skill, tool, called }),
         }
     }

@@ -47,6 +47,10 @@ pub struct Agent {
     pub model: Option<String>,
     /// Sampling temperature; the provider's own if there is none.
     pub temperature: Option<f64>,
+    /// Maximum number of tokens of each answer.
+    pub max_tokens: Option<u32>,
+    /// Instructions before those of Savoir in the system prompt.
+    pub instructions: Option<String>,
     /// The account that is charged for the usage.
     pub user: Option<i64>,
     /// The skills that the model can load.
@@ -66,8 +70,8 @@ pub enum Forks {
     /// A separate agent executes them.
     #[default]
     SeparateAgent,
-    /// They are loaded into the conversation like all others, with a sentence about the difference:
-    /// for runs that trust no skill.
+    /// The model gets their instructions and is asked to delegate the work; they restrict nothing:
+    /// for runs that trust no skill, and within a fork.
     Inline,
 }
 
@@ -102,9 +106,7 @@ impl Agent {
         message: &str,
         out: &Emitter,
     ) -> Result<TurnEnd, Gone> {
-        conversation.push_user(message);
-        let run = TurnRun::new(self, message, EventOutput { out: out.clone(), forked_skill: None });
-        let ended = run.run_to_end(conversation).await?;
+        let ended = self.run(conversation, message, out).await?;
         let failure = match &ended {
             TurnEnd::Answered => return Ok(ended),
             TurnEnd::Limit(limit) => limit.to_string(),
@@ -115,6 +117,18 @@ impl Agent {
         };
         out.emit(Event::Error { message: failure }).await?;
         Ok(ended)
+    }
+
+    /// Like [`turn`](Self::turn), but emits no error.
+    pub(crate) async fn run(
+        &self,
+        conversation: &mut Conversation,
+        message: &str,
+        out: &Emitter,
+    ) -> Result<TurnEnd, Gone> {
+        conversation.push_user(message);
+        let run = TurnRun::new(self, message, EventOutput { out: out.clone(), forked_skill: None });
+        run.run_to_end(conversation).await
     }
 
     /// Like [`turn`](Self::turn), but also emits the final event.
@@ -153,7 +167,12 @@ impl<'a> TurnRun<'a> {
         Self {
             agent,
             user_message,
-            builtin_tools: builtin_tools(agent, &allowed_tools, agent.skill_tools.as_ref()),
+            builtin_tools: builtin_tools(
+                agent,
+                &allowed_tools,
+                agent.skill_tools.as_ref(),
+                agent.forks,
+            ),
             allowed_tools,
             ceilings: Vec::new(),
             is_fork: false,
@@ -210,9 +229,14 @@ fn builtin_tools(
     agent: &Agent,
     allowed_tools: &Arc<AllowedTools>,
     tools: Option<&Arc<SkillTools>>,
+    forks: Forks,
 ) -> Arc<BuiltinTools> {
     let builtin_tools =
         BuiltinTools::new(Arc::clone(&agent.library), Some(Arc::clone(allowed_tools)));
+    let builtin_tools = match forks {
+        Forks::SeparateAgent => builtin_tools,
+        Forks::Inline => builtin_tools.with_forks_left_to_client(),
+    };
     Arc::new(match tools {
         Some(tools) => builtin_tools.with_skill_tools(Arc::clone(tools)),
         None => builtin_tools,
@@ -252,7 +276,7 @@ impl EventOutput {
 }
 
 /// The text of the last message, if the model wrote it.
-fn last_text(messages: &[Message]) -> &str {
+pub(crate) fn last_text(messages: &[Message]) -> &str {
     match messages.last() {
         Some(Message::Assistant { text, .. }) => text,
         _ => "",

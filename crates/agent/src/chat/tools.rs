@@ -77,6 +77,8 @@ impl ChatService {
             services: self.services.clone(),
             model: turn.model.clone(),
             temperature: Some(TEMPERATURE),
+            max_tokens: None,
+            instructions: None,
             user: Some(turn.user),
             library,
             skill_tools: skill_tools.map(Arc::new),

@@ -27,7 +27,7 @@ impl ChatService {
             }
         }
         let (out, transcript) = out.with_transcript();
-        let (inner, events) = Emitter::channel();
+        let (inner, events) = out.nested();
         let run_agent = async move { workflow::run(host, run, journal, &inner).await };
         // Whoever went away takes the events along, and the workflow learns of it.
         let (outcome, told) = tokio::join!(run_agent, forward_events(events, &out));
@@ -86,7 +86,7 @@ fn to_chat_event(event: Event) -> Option<Event> {
         Event::Token { content, .. } => Event::token(content),
         Event::Thought(thought) => thought.in_conversation().into(),
         Event::WorkflowError { error } => Event::Error { message: error },
-        Event::Citation { .. } => event,
+        Event::Citation { .. } | Event::Warning { .. } => event,
         // An error of a node is followed by that of the workflow, with the same text.
         _ => return None,
     })

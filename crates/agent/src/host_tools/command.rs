@@ -41,11 +41,43 @@ impl HostTools {
             return Err(("missing-argument", "the command is empty, or has a NUL".to_owned()));
         }
         let seconds = seconds.unwrap_or(SECONDS).clamp(1, MAX_SECONDS);
+        let (shell, policy) = self.shell_and_policy(seconds)?;
+        self.ask_consent(HostAction::Run { command: command.to_owned() }, call_guard).await?;
+        Ok(answer(&self.execute(command, shell, policy).await?, seconds))
+    }
+
+    /// Runs a command that the user wrote, without a question, in the sandbox of the commands of
+    /// the model. The error is a stable code and a message.
+    pub async fn run_for_user(
+        &self,
+        command: &str,
+        seconds: u64,
+    ) -> Result<CommandEnd, (&'static str, String)> {
+        let (shell, policy) = self.shell_and_policy(seconds)?;
+        let CommandResult { end, captured, moved_lines } =
+            self.execute(command, shell, policy).await?;
+        let exit_code = match end {
+            ProcessEnd::Exited(code) => Some(code),
+            _ => None,
+        };
+        let (ended, output) = (describe_end(end, seconds).0, captured.output);
+        Ok(CommandEnd { exit_code, ended, output, moved_files: moved_lines })
+    }
+
+    fn shell_and_policy(&self, seconds: u64) -> Result<(PathBuf, Policy), ToolFailure> {
         let shells = TRUSTED_PATH.map(PathBuf::from);
         let shell = find_program("bash", &shells).or_else(|| find_program("sh", &shells));
         let shell = shell.ok_or_else(|| ("no-shell", "there is no shell".to_owned()))?;
         let policy = self.policy(&shell, Duration::from_secs(seconds))?;
-        self.ask_consent(HostAction::Run { command: command.to_owned() }, call_guard).await?;
+        Ok((shell, policy))
+    }
+
+    async fn execute(
+        &self,
+        command: &str,
+        shell: PathBuf,
+        policy: Policy,
+    ) -> Result<CommandResult, ToolFailure> {
         let cancel = Cancel::default();
         // Whoever stops waiting for it ends it.
         let _guard = cancel.cancel_on_drop();
@@ -63,8 +95,7 @@ impl HostTools {
             ran
         };
         let ran = tokio::task::spawn_blocking(work).await;
-        let ran = ran.unwrap_or_else(|error| Err(("command-failed", error.to_string())))?;
-        Ok(answer(&ran, seconds))
+        ran.unwrap_or_else(|error| Err(("command-failed", error.to_string())))
     }
 
     fn policy(&self, shell: &Path, wall: Duration) -> Result<Policy, ToolFailure> {
@@ -111,6 +142,19 @@ impl HostTools {
             record_opened_files: RecordOpenedFiles::Off,
         })
     }
+}
+
+/// How a command of the user ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandEnd {
+    /// `None` if it did not exit by itself.
+    pub exit_code: Option<i32>,
+    /// How it ended, in words.
+    pub ended: String,
+    /// What it printed, with the middle cut out if it is long.
+    pub output: String,
+    /// Sentences about protected files that it created and that were moved aside.
+    pub moved_files: Vec<String>,
 }
 
 /// The result of a command.
@@ -167,9 +211,9 @@ fn run(
     Ok((outcome, capture.finish()))
 }
 
-fn answer(ran: &CommandResult, seconds: u64) -> ToolAnswer {
-    let CommandResult { end, captured, moved_lines } = ran;
-    let (ended, failure) = match *end {
+/// How a command ended, in words, and the stable code if it failed.
+fn describe_end(end: ProcessEnd, seconds: u64) -> (String, Option<&'static str>) {
+    match end {
         ProcessEnd::Exited(0) => ("exit code 0".to_owned(), None),
         ProcessEnd::Exited(code) => (format!("exit code {code}"), Some("command-failed")),
         ProcessEnd::TimedOut => (format!("it took longer than {seconds} s"), Some("timeout")),
@@ -182,7 +226,12 @@ fn answer(ran: &CommandResult, seconds: u64) -> ToolAnswer {
         ProcessEnd::Signalled(signal) => {
             (format!("it ended by signal {signal}"), Some("command-failed"))
         }
-    };
+    }
+}
+
+fn answer(ran: &CommandResult, seconds: u64) -> ToolAnswer {
+    let CommandResult { end, captured, moved_lines } = ran;
+    let (ended, failure) = describe_end(*end, seconds);
     let (output, truncated) = (captured.output.as_str(), captured.truncated > 0);
     let mut data = json!({"ended": ended, "truncated": truncated, "output": output});
     let text = format!("{output}\n[{ended}]");

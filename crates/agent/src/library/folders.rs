@@ -129,7 +129,10 @@ impl Folders {
             return Err(LibraryError::TooLarge { path: given, size });
         }
         let bytes = folder.read_up_to(path, MAX_SERVED_FILE_BYTES as usize).map_err(broken)?;
-        String::from_utf8(bytes).map_err(|_| LibraryError::NoText { path: given })
+        match String::from_utf8(bytes) {
+            Ok(text) if !text.contains('\0') => Ok(text),
+            _ => Err(LibraryError::NoText { path: given }),
+        }
     }
 
     /// Writes a draft, unless one of its name exists.
@@ -238,6 +241,7 @@ mod tests {
         write("good/references/a.md", b"reference");
         write("good/big.txt", &vec![b'x'; MAX_SERVED_FILE_BYTES as usize + 1]);
         write("good/picture.bin", &[0xff, 0xfe, 0x00]);
+        write("good/nul.txt", b"a\0b");
         write("broken/SKILL.md", b"---\nname: [\n---\n");
         write(
             "quiet/SKILL.md",
@@ -280,6 +284,7 @@ mod tests {
         for (path, code) in [
             ("big.txt", "file-too-large"),
             ("picture.bin", "file-not-text"),
+            ("nul.txt", "file-not-text"),
             ("link.md", "no-such-file"),
             ("references", "no-such-file"),
             ("../secret.txt", "no-such-file"),

@@ -1,11 +1,16 @@
 //! Sends one request to the model and collects its streamed reply.
 
-use std::{collections::HashSet, panic::AssertUnwindSafe};
+use std::{collections::HashSet, panic::AssertUnwindSafe, time::Instant};
 
 use futures::{FutureExt as _, StreamExt as _, stream::BoxStream};
-use savoir_flow::{event::Gone, services::broken};
+use savoir_flow::{
+    event::{Gone, ModelCall},
+    services::{broken, explain},
+};
 use savoir_knowledge::chunk::estimate_tokens;
-use savoir_model::{ChatRequest, Chunk, Message, ModelError, ToolCall, ToolDefinition, Usage};
+use savoir_model::{
+    ChatRequest, Chunk, Finish, Message, ModelError, ToolCall, ToolDefinition, Usage,
+};
 
 use super::{TurnRun, conversation::message_tokens, limits::Limit};
 
@@ -41,15 +46,24 @@ impl TurnRun<'_> {
             Ok(choice) => choice,
             Err(error) => return Ok(failed(error)),
         };
-        let temperature = self.agent.temperature;
+        let (temperature, max_tokens) = (self.agent.temperature, self.agent.max_tokens);
         let model = choice.model.clone();
-        let request = ChatRequest { model, messages, temperature, max_tokens: None, tools };
+        let request = ChatRequest { model, messages, temperature, max_tokens, tools };
         let client = &choice.client;
         // A client that breaks down is a model that fails.
         let stream = std::panic::catch_unwind(AssertUnwindSafe(|| client.answer(request)));
         let Ok(stream) = stream else { return Ok(failed(broken(&choice.provider))) };
         let mut partial = PartialReply { input_tokens_sent, ..PartialReply::default() };
+        let began = Instant::now();
         let received = self.receive(stream, &choice.provider, &mut partial).await;
+        self.events.out.note_model_call(ModelCall {
+            node: None,
+            model: format!("{}:{}", choice.provider, choice.model),
+            usage: partial.usage,
+            finish: partial.finish,
+            error: partial.reply.error.as_ref().map(explain),
+            duration: began.elapsed(),
+        });
         self.meter.add_tokens(partial.cost());
         services.note(self.agent.user, &choice.provider, &choice.model, partial.usage).await;
         assign_call_ids(&mut partial.reply.calls);
@@ -86,7 +100,11 @@ impl TurnRun<'_> {
                     partial.reply.calls.push(call);
                 }
                 Some(Ok(Chunk::Usage(usage))) => partial.usage = Some(usage),
-                Some(Ok(Chunk::End(_))) | None => return Ok(()),
+                Some(Ok(Chunk::End(end))) => {
+                    partial.finish = Some(end);
+                    return Ok(());
+                }
+                None => return Ok(()),
                 Some(Err(error)) => {
                     partial.reply.error = Some(error);
                     return Ok(());
@@ -111,6 +129,7 @@ struct PartialReply {
     received: u64,
     /// The usage that the provider reports.
     usage: Option<Usage>,
+    finish: Option<Finish>,
 }
 
 impl PartialReply {

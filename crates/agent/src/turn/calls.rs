@@ -23,9 +23,6 @@ use crate::{
 const MAX_CALLS: usize = 64;
 /// Characters of arguments that progress events show.
 const MAX_SHOWN_ARGUMENT_CHARS: usize = 200;
-/// The note to a model that loads a forked skill where forks are disabled.
-const FORK_RUNS_INLINE_NOTE: &str = "This skill should run in a separate agent, which is not possible here. Do it \
-    within this conversation, and tell only what came of it.";
 
 /// The work for one call.
 enum CallJob<'a> {
@@ -183,7 +180,7 @@ impl TurnRun<'_> {
         let called = called.catch_unwind();
         let limit = self.agent.limits.call;
         let answer = match tokio::time::timeout(limit, called).await {
-            Ok(Ok(answer)) if found.loads_skills() => add_fork_note(answer),
+            Ok(Ok(answer)) if found.loads_skills() => self.add_missing_tools_note(answer),
             Ok(Ok(answer)) => answer,
             Ok(Err(_)) => {
                 tracing::error!(tool = name, "a tool broke down");
@@ -197,6 +194,28 @@ impl TurnRun<'_> {
         self.report_end(call, &answer, started.elapsed()).await;
         let origin = origin(found, given);
         with_origin(&origin, &answer, self.agent.limits.answer_bytes)
+    }
+
+    /// A note about tools that the skill in use allows and that do not exist here.
+    pub(super) fn missing_tools_note(&self) -> Option<String> {
+        self.allowed_tools.snapshot().missing_tools_note(ToolOffer::new(self).specs())
+    }
+
+    /// Adds the note to the answer that loads a skill.
+    fn add_missing_tools_note(&self, answer: ToolAnswer) -> ToolAnswer {
+        let (Some(Value::Object(data)), None) = (&answer.data, &answer.failure) else {
+            return answer;
+        };
+        let loaded = data.get("name").and_then(Value::as_str);
+        // A skill that is left to another agent restricts nothing here.
+        if self.allowed_tools.snapshot().skill() != loaded {
+            return answer;
+        }
+        let Some(note) = self.missing_tools_note() else { return answer };
+        let mut data = data.clone();
+        let note = join_notes(data.get("note").and_then(Value::as_str), &note);
+        data.insert("note".to_owned(), note.into());
+        ToolAnswer::data(Value::Object(data))
     }
 
     /// Emits that a call is refused.
@@ -279,18 +298,6 @@ fn batches(jobs: &[CallJob<'_>]) -> Vec<Vec<usize>> {
         }
     }
     batches
-}
-
-/// Adds the note about forks to the answer that loads a forked skill inline.
-fn add_fork_note(answer: ToolAnswer) -> ToolAnswer {
-    match answer.data {
-        Some(Value::Object(mut data)) if data.get("context_fork") == Some(&Value::Bool(true)) => {
-            let before = data.get("note").and_then(Value::as_str);
-            data.insert("note".to_owned(), join_notes(before, FORK_RUNS_INLINE_NOTE).into());
-            ToolAnswer::data(Value::Object(data))
-        }
-        data => ToolAnswer { data, ..answer },
-    }
 }
 
 fn unknown(name: &str, offer: &ToolOffer, snapshots: &[AllowListSnapshot]) -> ToolAnswer {

@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{
-    Conversation, EventOutput, TurnEnd, TurnRun, builtin_tools,
+    Conversation, EventOutput, Forks, TurnEnd, TurnRun, builtin_tools,
     calls::{cut_text, printable_name, with_origin},
     last_text,
 };
@@ -65,7 +65,12 @@ impl TurnRun<'_> {
         let run = TurnRun {
             agent: self.agent,
             user_message: task,
-            builtin_tools: builtin_tools(self.agent, &allowed_tools, skill_tools.as_ref()),
+            builtin_tools: builtin_tools(
+                self.agent,
+                &allowed_tools,
+                skill_tools.as_ref(),
+                Forks::Inline,
+            ),
             ceilings: snapshots.iter().cloned().chain([allowed_tools.snapshot()]).collect(),
             is_fork: true,
             allowed_tools,
@@ -77,7 +82,8 @@ impl TurnRun<'_> {
             },
         };
         let instructions = SkillInstructions::of(opened, resources);
-        let instructions = SkillInstructions { tools: offered_tools, ..instructions };
+        let note = run.missing_tools_note();
+        let instructions = SkillInstructions { tools: offered_tools, note, ..instructions };
         let mut conversation = Conversation::default();
         conversation.push_user(&fork_instructions(&instructions, task));
         let Ok(ended) = run.run_to_end(&mut conversation).await else {
@@ -107,6 +113,7 @@ fn fork_instructions(instructions: &SkillInstructions, task: &str) -> String {
     let instructions = json!({
         "name": instructions.name, "description": instructions.description, "instructions": instructions.instructions,
         "resources": instructions.resources, "tools": instructions.tools,
+        "note": instructions.note,
     });
     format!(
         "Carry out the skill `{name}`.\n\nThe task:\n{task}\n\n[origin: skill `{name}`]\n{instructions}"

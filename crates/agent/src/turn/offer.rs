@@ -83,6 +83,11 @@ impl ToolOffer {
         self.offered(snapshots).map(|found| found.spec.definition.name.as_str())
     }
 
+    /// All tools, whatever the allow-lists say.
+    pub(super) fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
+        self.tools.iter().map(|entry| &entry.spec)
+    }
+
     /// Finds a tool by its exact name.
     pub(super) fn find(&self, name: &str) -> Option<&OfferedToolEntry> {
         self.by_name.get(name).map(|place| &self.tools[*place])

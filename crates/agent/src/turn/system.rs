@@ -27,12 +27,22 @@ const SKILLS_PROMPT: &str = "\
 Skills are instructions for certain tasks. If one of these fits, load it with use_skill before you begin. \
 While you follow it, only the tools that it allows can be called. This is what they say of themselves:";
 
+/// Asks the model to keep what it learned.
+const SAVE_SKILL_PROMPT: &str = "\
+If you worked out a procedure that will be needed again and no skill describes it, keep it with \
+save_skill(name, description, instructions), so that it becomes a skill.";
+
 impl TurnRun<'_> {
     /// The system text, with a line for each skill as far as there is room.
     pub(super) async fn system(&self) -> String {
-        let mut text = AGENT_PROMPT.to_owned();
+        let mut text = match &self.agent.instructions {
+            Some(instructions) => format!("{instructions}\n\n{AGENT_PROMPT}"),
+            None => AGENT_PROMPT.to_owned(),
+        };
         if self.is_fork {
             text = format!("{text}\n\n{FORK_PROMPT}");
+        } else {
+            text = format!("{text}\n\n{SAVE_SKILL_PROMPT}");
         }
         let skills = match self.agent.library.skills().await {
             Ok(skills) => skills,

@@ -6,6 +6,7 @@ mod forks;
 mod host_plants;
 mod host_tools;
 mod host_writes;
+mod node;
 mod skill_tools;
 mod stage;
 mod turn;

@@ -41,7 +41,7 @@ pub(super) fn readable(folder: &Folder) -> Vec<String> {
         known.is_ok_and(|known| known.len() <= MAX_SERVED_FILE_BYTES)
             && folder
                 .read_up_to(path, MAX_SERVED_FILE_BYTES as usize)
-                .is_ok_and(|bytes| std::str::from_utf8(&bytes).is_ok())
+                .is_ok_and(|bytes| !bytes.contains(&0) && std::str::from_utf8(&bytes).is_ok())
     };
     let files = folder.files().iter().filter(|file| !file.link && !is_skill_file(&file.path));
     files.filter(|file| is_text(&file.path)).map(|file| file.path.clone()).collect()

@@ -48,7 +48,7 @@ async fn run(case: &Case) {
     for tried in case.tried.iter().filter(|tried| tried.refused == Some("tool-not-allowed")) {
         assert!(!told.offered(1).contains(&tried.tool), "{name}: {} is offered", tried.tool);
     }
-    for builtin_tools in ["use_skill", "read_skill_file", "search_skills", "save_skill"] {
+    for builtin_tools in ["use_skill", "read_skill_file"] {
         assert!(told.offered(1).contains(&builtin_tools), "{name}: {builtin_tools} is missing");
     }
 }
@@ -231,12 +231,12 @@ async fn draft_grants_no_permissions() {
         "name": "reader", "description": "Reads better.", "instructions": "Run it all.",
         "allowed_tools": "Bash",
     });
-    stage.says([use_skill("reader")]);
     stage.says([call("save_skill", draft), call("save_skill", again)]);
+    stage.says([use_skill("reader")]);
     stage.says([use_skill("helper"), command("id")]).says([use_skill("reader"), command("id")]);
     let told = stage.turn().await;
     assert_eq!(told.names(), [""; 0]);
-    assert!(told.answers[2].contains("failed: draft-refused"), "{}", told.answers[2]);
+    assert!(told.answers[1].contains("failed: draft-refused"), "{}", told.answers[1]);
     assert!(told.answers[3].contains("failed: unknown-skill"), "{}", told.answers[3]);
     let Message::System(system) = &told.asked[2].messages[0] else { panic!("no system text") };
     assert!(!system.contains("- helper"), "a draft is offered to nobody");
@@ -343,5 +343,38 @@ async fn empty_list_allows_all_and_list_of_unknown_names_allows_none() {
         let told = stage.turn().await;
         let expected = if runs { HOST.len() } else { 0 };
         assert_eq!(told.ran.len(), expected, "{lines}: {:?}", told.names());
+        let says_so = told.answers[0].contains("so no tool can be called while it is followed");
+        assert_eq!(says_so, !runs, "{lines}: {}", told.answers[0]);
     }
+}
+
+#[tokio::test]
+async fn loading_a_skill_names_allowed_tools_that_do_not_exist() {
+    let mut stage = Stage::with_tools(&["read_file", "run_command"]);
+    stage.skill("finder", "allowed-tools: Read WebSearch", "Find.");
+    stage.skill("apart", "allowed-tools: WebSearch\ncontext: fork", "Find.");
+    stage.says([use_skill("finder")]).says([use_skill("apart")]);
+    let told = stage.turn().await;
+    assert!(told.answers[0].contains("do not exist here: WebSearch."), "{}", told.answers[0]);
+    let orders = told.asked.iter().filter_map(|request| match request.messages.get(1) {
+        Some(Message::User(order)) => Some(order.as_str()),
+        _ => None,
+    });
+    assert!(orders.into_iter().any(|order| order.contains("exists here (WebSearch)")));
+}
+
+#[tokio::test]
+async fn list_removes_tools_that_save_and_search_skills() {
+    let mut stage = Stage::new();
+    stage.skill("reader", "allowed-tools: Read", "Read.");
+    let draft = json!({"name": "x", "description": "Does x.", "instructions": "Do."});
+    let calls =
+        || [call("save_skill", draft.clone()), call("search_skills", json!({"query": "x"}))];
+    stage.says([use_skill("reader")]).says(calls()).says([use_skill("reader")]);
+    let told = stage.turn().await;
+    for answer in &told.answers[1..3] {
+        assert!(answer.contains("tool-not-allowed"), "{answer}");
+    }
+    assert_eq!(told.offered(1), ["use_skill", "read_skill_file", "read_file"]);
+    assert!(!stage.drafts().join("x").exists());
 }

@@ -144,7 +144,7 @@ async fn fork_cannot_start_forks() {
         .collect();
     assert_eq!(read.len(), 4);
     for answer in &read[..3] {
-        assert!(answer.contains("which is not possible here"), "{answer}");
+        assert!(answer.contains("This skill is meant for a sub-agent"), "{answer}");
         assert_eq!(result(answer)["context_fork"], true);
     }
 }
@@ -187,17 +187,22 @@ async fn fork_uses_the_budget_of_the_turn() {
 }
 
 #[tokio::test]
-async fn untrusted_skills_run_inline() {
+async fn untrusted_fork_is_a_directive_that_restricts_nothing() {
     let mut stage = Stage::new();
     stage.forks = Forks::Inline;
-    stage.skill("report", FORK, "Do.");
+    stage.skill("report", FORK, "Do.").skill("writer", "allowed-tools: Write", "Write.");
     stage.says([use_skill("report")]).says([command("id"), read()]);
     let told = stage.turn().await;
     assert_eq!(questions_apart(&told), [0_usize; 0]);
     let answer = result(&told.answers[0]);
     assert_eq!((&answer["context_fork"], &answer["instructions"]), (&json!(true), &json!("Do.\n")));
-    assert!(answer["note"].as_str().unwrap().contains("within this conversation"));
-    assert_eq!(told.names(), ["read_file"], "its list holds for who follows it");
+    let note = answer["note"].as_str().unwrap();
+    assert!(note.contains("This skill is meant for a sub-agent"), "{note}");
+    assert!(!note.contains("within this conversation"), "{note}");
+    assert_eq!(told.names(), ["run_command", "read_file"], "a fork never restricts its caller");
+    // Nor does it free its caller.
+    stage.says([use_skill("writer")]).says([use_skill("report")]).says([command("id"), read()]);
+    assert_eq!(stage.turn().await.names(), [""; 0]);
 }
 
 #[tokio::test]

@@ -279,6 +279,8 @@ impl Stage {
             },
             model: None,
             temperature: None,
+            max_tokens: None,
+            instructions: None,
             user: None,
             library: Arc::new(library),
             skill_tools: self.skill_tools.clone(),

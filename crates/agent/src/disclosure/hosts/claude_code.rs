@@ -1,0 +1,335 @@
+//! The rules of Claude Code.
+
+use std::collections::HashSet;
+
+use savoir_skill::{
+    collation,
+    yaml::{Node, Tree},
+};
+use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory as _};
+use unicode_width::UnicodeWidthStr as _;
+
+use super::{
+    Catalogue, Certainty, InstalledSkill, Rule, SkillFiles, SkillScope, SkillVisibility, fields,
+    split_hidden,
+};
+
+pub(super) const VERSION: &str = "2.1.327";
+
+/// UTF-16 units of one description, with its hint.
+const MAX_DESCRIPTION_UNITS: usize = 1536;
+/// UTF-16 units of a line of the text that stands for a missing description.
+const MAX_FIRST_LINE_UNITS: usize = 100;
+/// The description of a skill that has neither a description nor a text.
+const NO_TEXT: &str = "Skill";
+/// The share of the context that the catalogue may take.
+const BUDGET_PERCENT: usize = 1;
+/// The context of models before Claude 4.7. Claude Code counts four columns for one of their
+/// tokens, and three for a token of later models, which have a larger context.
+const SMALL_CONTEXT: usize = 200_000;
+/// Characters that make Claude Code put a value in quotes if the frontmatter is not valid YAML.
+const QUOTED_CHARACTERS: &str = "{}[]*&#!|>%@`";
+/// Joins the parts of one emoji, and is therefore not replaced.
+const ZERO_WIDTH_JOINER: char = '\u{200d}';
+
+/// A skill that is part of Claude Code and shares the catalogue.
+struct BuiltInSkill {
+    name: &'static str,
+    /// Columns of its description.
+    columns: usize,
+    /// Whether the description is always shown.
+    fixed: bool,
+}
+
+const fn fixed(name: &'static str, columns: usize) -> BuiltInSkill {
+    BuiltInSkill { name, columns, fixed: true }
+}
+
+/// The built-in skills of a recorded session, after all other skills.
+const BUILT_IN: [BuiltInSkill; 13] = [
+    fixed("dataviz", 1436),
+    fixed("update-config", 690),
+    fixed("keybindings-help", 228),
+    fixed("code-review", 825),
+    fixed("simplify", 176),
+    fixed("fewer-permission-prompts", 163),
+    fixed("loop", 336),
+    fixed("claude-api", 1155),
+    fixed("workflow-authoring", 230),
+    fixed("run", 361),
+    fixed("plugin-authoring", 255),
+    BuiltInSkill { name: "init", columns: 59, fixed: false },
+    BuiltInSkill { name: "security-review", columns: 71, fixed: false },
+];
+
+const fn recorded(says: &'static str) -> Rule {
+    Rule { says, source: "requests of Claude Code 2.1.327", certainty: Certainty::Recorded }
+}
+
+pub(super) const RULES: &[Rule] = &[
+    recorded("only folders directly in a skill folder are read, with a file named SKILL.md"),
+    recorded(
+        "a skill has the name of its folder; a different name in SKILL.md is shown in parentheses",
+    ),
+    recorded(
+        "without a description the first line of the text is shown, at most 100 characters of it",
+    ),
+    recorded(
+        "values that break the YAML are put in quotes; if that does not help, no field is read",
+    ),
+    recorded("the frontmatter ends at the first `---`, even inside a line"),
+    recorded("description and when_to_use together are cut at 1536 characters"),
+    recorded("disable-model-invocation hides a skill from the model"),
+    recorded("paths hides a skill until a matching file is used"),
+    recorded("skills of the user come first, then those of the project, each sorted by name"),
+    recorded("of skills with the same name that a model may use, the user's is listed"),
+    recorded(
+        "the catalogue takes 1 % of the context; a token has 4 characters, and 3 for models since \
+         Claude 4.7; wide characters count twice",
+    ),
+    recorded("11 built-in skills always keep their description"),
+    recorded(
+        "no skill is left out; a description that does not fit is dropped, a later shorter one \
+         may be shown",
+    ),
+    Rule {
+        says: "descriptions of skills that were used are kept first; the simulation does not \
+               know the use",
+        source: "requests of Claude Code 2.1.327, and savoir",
+        certainty: Certainty::Estimate,
+    },
+    Rule {
+        says: "a context of more than 200,000 tokens belongs to a model since Claude 4.7",
+        source: "savoir",
+        certainty: Certainty::Estimate,
+    },
+];
+
+/// Reads a skill.
+pub(super) fn read(files: &SkillFiles<'_>) -> InstalledSkill {
+    let mut skill = InstalledSkill::new(files);
+    if !files.root.is_empty() && files.folders_in_root().len() != 1 {
+        return skill.hidden("this agent reads only folders directly in its skill folder");
+    }
+    let (yaml, body) = split(files.text);
+    let fields = yaml.and_then(parse);
+    let get = |key: &str| fields.as_ref().and_then(|fields| fields::last(fields, key));
+
+    let description = get("description").and_then(fields::printed_text);
+    let description = description.as_deref().map(str::trim).filter(|text| !text.is_empty());
+    let (mut text, cut) = match description {
+        Some(description) => (description.to_owned(), false),
+        None => first_line(body),
+    };
+    if let Some(hint) = get("when_to_use").and_then(hint) {
+        text.push_str(" - ");
+        text.push_str(&hint);
+    }
+    let (text, too_long) = shorten(&escape(&text), MAX_DESCRIPTION_UNITS, "…");
+    (skill.description, skill.cut) = (text, cut || too_long);
+
+    let label = get("name").and_then(fields::printed_text).map(|name| name.trim().to_owned());
+    skill.label = label.filter(|label| *label != skill.name && is_label(label));
+    if get("disable-model-invocation").is_some_and(is_true) {
+        return skill.hidden("disable-model-invocation hides it from models");
+    }
+    if get("paths").is_some_and(limits_paths) {
+        return skill.hidden("paths hides it until a matching file is used");
+    }
+    skill
+}
+
+/// The YAML of the frontmatter, and the text after it.
+fn split(text: &str) -> (Option<&str>, &str) {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let block = text.strip_prefix("---").and_then(|rest| {
+        let blank = rest.len() - rest.trim_start().len();
+        let line_end = rest[..blank].rfind('\n')?;
+        rest[line_end + 1..].split_once("---")
+    });
+    match block {
+        Some((yaml, body)) => (Some(yaml), body),
+        None => (None, text),
+    }
+}
+
+/// The fields of a frontmatter; nothing if it cannot be read.
+fn parse(yaml: &str) -> Option<Node> {
+    let tree = Tree::parse(yaml).or_else(|_| Tree::parse(&quoted(yaml))).ok()?;
+    tree.root.filter(|root| root.entries().is_some())
+}
+
+fn quoted(yaml: &str) -> String {
+    yaml.lines().map(|line| quoted_line(line).unwrap_or_else(|| line.to_owned()) + "\n").collect()
+}
+
+fn quoted_line(line: &str) -> Option<String> {
+    let (key, value) = line.split_once(':')?;
+    let is_key = |c: char| c.is_ascii_alphabetic() || c == '_' || c == '-';
+    if key.is_empty() || !key.chars().all(is_key) || !value.starts_with(char::is_whitespace) {
+        return None;
+    }
+    let value = value.trim();
+    let in_quotes =
+        |mark: char| value.len() > 1 && value.starts_with(mark) && value.ends_with(mark);
+    let breaks = value.contains(": ") || value.contains(|c| QUOTED_CHARACTERS.contains(c));
+    (breaks && !in_quotes('"') && !in_quotes('\'')).then(|| {
+        let value = value.replace('\\', "\\\\").replace('"', "\\\"");
+        format!("{key}: \"{value}\"")
+    })
+}
+
+/// The first line of a text without the marks of a heading, and whether it was cut.
+fn first_line(body: &str) -> (String, bool) {
+    let Some(line) = body.lines().map(str::trim).find(|line| !line.is_empty()) else {
+        return (NO_TEXT.to_owned(), false);
+    };
+    let title = line.trim_start_matches('#');
+    let is_heading = title.len() < line.len() && title.starts_with(char::is_whitespace);
+    shorten(if is_heading { title.trim_start() } else { line }, MAX_FIRST_LINE_UNITS, "...")
+}
+
+fn hint(node: &Node) -> Option<String> {
+    let text = match node.items() {
+        Some(items) => items.iter().filter_map(fields::printed_text).collect::<Vec<_>>().join(","),
+        None => fields::printed_text(node)?,
+    };
+    (!text.is_empty()).then_some(text)
+}
+
+fn is_true(node: &Node) -> bool {
+    let text = fields::printed_text(node).unwrap_or_default().to_lowercase();
+    matches!(text.as_str(), "true" | "yes" | "on" | "1")
+}
+
+/// Whether globs limit when the skill is shown.
+fn limits_paths(node: &Node) -> bool {
+    let globs = match node.items() {
+        Some(items) => items.iter().filter_map(fields::printed_text).collect(),
+        None => fields::printed_text(node).into_iter().collect::<Vec<_>>(),
+    };
+    globs.iter().any(|glob| !matches!(glob.trim(), "" | "**"))
+}
+
+/// Whether a name of SKILL.md is shown behind that of the folder.
+fn is_label(name: &str) -> bool {
+    use GeneralCategoryGroup::{Letter, Mark, Number};
+    let allowed = |c: char| {
+        "_.:-".contains(c) || matches!(c.general_category_group(), Letter | Mark | Number)
+    };
+    !name.is_empty() && name.chars().all(allowed)
+}
+
+/// Puts a text on one line, without tags and invisible characters.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    let mut after_invisible = false;
+    for c in text.chars() {
+        let invisible = is_invisible(c);
+        match c {
+            _ if invisible && after_invisible => {}
+            _ if invisible => escaped.push(' '),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            _ => escaped.push(c),
+        }
+        after_invisible = invisible;
+    }
+    escaped
+}
+
+fn is_invisible(c: char) -> bool {
+    use GeneralCategory::{Control, Format, LineSeparator, ParagraphSeparator};
+    c != ZERO_WIDTH_JOINER
+        && matches!(c.general_category(), Control | Format | LineSeparator | ParagraphSeparator)
+}
+
+/// Cuts a text at a number of UTF-16 units, including the mark at its end. Returns whether it was
+/// cut.
+fn shorten(text: &str, most: usize, mark: &str) -> (String, bool) {
+    let units: Vec<u16> = text.encode_utf16().collect();
+    if units.len() <= most {
+        return (text.to_owned(), false);
+    }
+    // The cut may be inside of a character.
+    let kept = String::from_utf16_lossy(&units[..most - mark.encode_utf16().count()]);
+    (kept + mark, true)
+}
+
+/// Builds the catalogue.
+pub(super) fn catalogue(mut skills: Vec<InstalledSkill>, context: usize) -> Catalogue {
+    skills.sort_by_cached_key(|skill| {
+        (skill.scope == SkillScope::Project, collation::key(&skill.name), skill.path.clone())
+    });
+    let (skills, hidden) = split_hidden(skills);
+    let (mut skills, duplicates) = split_duplicates(skills);
+    remove_ambiguous_labels(&mut skills);
+    let own: HashSet<&str> = skills.iter().map(|skill| skill.name.as_str()).collect();
+    let built_in: Vec<&BuiltInSkill> =
+        BUILT_IN.iter().filter(|built_in| !own.contains(built_in.name)).collect();
+
+    let columns_per_token = if context > SMALL_CONTEXT { 3 } else { 4 };
+    let budget = context / 100 * BUDGET_PERCENT;
+    let most = budget * columns_per_token;
+    let mut used = columns_of_names(&skills, &built_in);
+    let mut fits = |columns: usize| {
+        let fits = used + columns <= most;
+        used += if fits { columns } else { 0 };
+        fits
+    };
+    let shown: Vec<bool> = skills.iter().map(|skill| fits(2 + skill.description.width())).collect();
+    for skill in built_in.iter().filter(|skill| !skill.fixed) {
+        fits(2 + skill.columns);
+    }
+    let mut listed: Vec<SkillVisibility> =
+        skills.into_iter().zip(shown).map(|(skill, shown)| listed(skill, shown)).collect();
+    listed.extend(duplicates);
+    listed.extend(hidden);
+    Catalogue { budget, tokens: used.div_ceil(columns_per_token), skills: listed }
+}
+
+/// Keeps the first of the skills with the same name.
+fn split_duplicates(skills: Vec<InstalledSkill>) -> (Vec<InstalledSkill>, Vec<SkillVisibility>) {
+    let mut names = HashSet::new();
+    let (kept, others): (Vec<_>, Vec<_>) =
+        skills.into_iter().partition(|skill| names.insert(skill.name.clone()));
+    let why = "another skill has the same name";
+    (kept, others.into_iter().map(|skill| SkillVisibility::hidden(skill, why)).collect())
+}
+
+/// Removes labels that are the name or the label of another skill.
+fn remove_ambiguous_labels(skills: &mut [InstalledSkill]) {
+    let mut taken: HashSet<String> = skills.iter().map(|skill| skill.name.clone()).collect();
+    for skill in skills {
+        skill.label = skill.label.take().filter(|label| taken.insert(label.clone()));
+    }
+}
+
+fn title(skill: &InstalledSkill) -> String {
+    match &skill.label {
+        Some(label) => format!("- {} ({label})", skill.name),
+        None => format!("- {}", skill.name),
+    }
+}
+
+/// Columns of the catalogue with only the descriptions that are always shown.
+fn columns_of_names(skills: &[InstalledSkill], built_in: &[&BuiltInSkill]) -> usize {
+    let own: usize = skills.iter().map(|skill| title(skill).width()).sum();
+    let others: usize = built_in
+        .iter()
+        .map(|skill| 2 + skill.name.len() + if skill.fixed { 2 + skill.columns } else { 0 })
+        .sum();
+    let line_ends = (skills.len() + built_in.len()).saturating_sub(1);
+    own + others + line_ends
+}
+
+fn listed(skill: InstalledSkill, shown: bool) -> SkillVisibility {
+    let mut line = title(&skill);
+    if !shown {
+        return SkillVisibility::listed(skill, 0, line);
+    }
+    line.push_str(": ");
+    line.push_str(&skill.description);
+    let characters = skill.description.chars().count();
+    SkillVisibility::listed(skill, characters, line)
+}
