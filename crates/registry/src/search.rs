@@ -9,8 +9,8 @@
 //! - `words` splits text into words, `fields` defines the fields of a document, `queue` limits the
 //!   memory of documents that wait to be written, `folder` locks and opens the folder of the index,
 //!   `merge` decides which segments are merged.
-//! - `query` parses the text of a query, `stages` builds index queries from it, `rank` selects the
-//!   best results.
+//! - `query` parses the text of a query, `stages` builds index queries from it, `synonyms` knows
+//!   other words for the same thing, `rank` selects the best results.
 
 mod fields;
 mod folder;
@@ -19,6 +19,7 @@ mod query;
 mod queue;
 mod rank;
 mod stages;
+mod synonyms;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -109,18 +110,21 @@ pub enum MatchKind {
     AllWords,
     /// A word of the name begins with the last word of the query; the skill has all other words.
     Beginning,
-    /// Words of the name are similar to words of the query.
+    /// The skill has all things that the query names, some by another word.
+    Synonyms,
+    /// Words of the name or the description are similar to words of the query.
     Similar,
     /// The skill has some of the words.
     SomeWords,
 }
 
 impl MatchKind {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Name,
         Self::JoinedName,
         Self::AllWords,
         Self::Beginning,
+        Self::Synonyms,
         Self::Similar,
         Self::SomeWords,
     ];
@@ -141,6 +145,8 @@ pub struct SearchHits {
     pub items: Vec<SearchHit>,
     /// Whether there is another page.
     pub more: bool,
+    /// How many results all pages have together.
+    pub total: usize,
 }
 
 /// An error of searching or indexing.
@@ -365,9 +371,15 @@ impl SearchIndex {
         let failed = |error| SearchError::index(self.folder_lock.path())(error);
         let mut items = self.find(&wanted, end + 1).map_err(failed)?;
         let more = items.len() > end && end < MAX_RESULTS;
+        // Only a query with further pages needs a second search to count them.
+        let total = if more {
+            self.find(&wanted, MAX_RESULTS).map_err(failed)?.len()
+        } else {
+            items.len().min(MAX_RESULTS)
+        };
         items.truncate(end);
         items.drain(..offset.min(items.len()));
-        Ok(SearchHits { items, more })
+        Ok(SearchHits { items, more, total })
     }
 
     /// The first `most` skills: runs one stage after the other until there are enough.

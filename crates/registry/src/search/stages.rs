@@ -18,6 +18,7 @@ use super::{
     MatchKind,
     fields::Fields,
     query::ParsedQuery,
+    synonyms::{corrected, is_verb, synonyms},
     words::{PREFIX_CHARS, Word, is_common, stem},
 };
 
@@ -37,6 +38,10 @@ const MAX_CORRECTIONS_PER_WORD: usize = 8;
 /// Minimum characters of a word that may have one typo, and two.
 const MIN_CHARS_FOR_ONE_TYPO: usize = 4;
 const MIN_CHARS_FOR_TWO_TYPOS: usize = 8;
+/// Minimum characters of a word that may have one typo and stand in a description.
+const MIN_CHARS_IN_DESCRIPTION: usize = 5;
+/// How much more a synonym in a name and in a description counts than in a body.
+const SYNONYM_NAME_BOOST: f32 = 6.0;
 
 type Clause = (Occur, Box<dyn Query>);
 
@@ -58,6 +63,7 @@ impl QueryBuilder<'_> {
             }
             MatchKind::AllWords => Some(self.all_words()),
             MatchKind::Beginning => self.prefix_query(),
+            MatchKind::Synonyms => self.synonym_query(),
             MatchKind::Similar => self.typo_query()?,
             MatchKind::SomeWords => self.some_words(),
         };
@@ -174,8 +180,37 @@ impl QueryBuilder<'_> {
         Some(Box::new(BooleanQuery::new(clauses)))
     }
 
+    /// Matches skills that have each thing of the query, under this word or another one. Verbs are
+    /// optional if the query also names a thing.
+    fn synonym_query(&self) -> Option<Box<dyn Query>> {
+        let (verbs, things): (Vec<&String>, Vec<&String>) =
+            self.wanted.words.iter().partition(|word| is_verb(word));
+        let has_synonym = things.iter().any(|word| !synonyms(word).is_empty());
+        if things.is_empty() || !has_synonym && verbs.is_empty() {
+            return None;
+        }
+        let mut clauses: Vec<Clause> = self.phrase_words().collect();
+        for thing in things {
+            let mut ways: Vec<Clause> =
+                vec![(Occur::Should, Self::term(self.fields.all, &stem(thing)))];
+            for synonym in synonyms(thing) {
+                let stem = stem(synonym);
+                // A body mentions many things in passing, so only these two fields count.
+                let name =
+                    BoostQuery::new(Self::term(self.fields.name, synonym), SYNONYM_NAME_BOOST);
+                ways.push((Occur::Should, Box::new(name)));
+                ways.push((Occur::Should, Self::term(self.fields.description, &stem)));
+                ways.push((Occur::Should, Self::term(self.fields.tags, &stem)));
+            }
+            clauses.push((Occur::Must, Box::new(BooleanQuery::new(ways))));
+            clauses.extend(self.field_boosts(thing));
+        }
+        clauses.extend(verbs.into_iter().flat_map(|word| self.field_boosts(word)));
+        Some(Box::new(BooleanQuery::new(clauses)))
+    }
+
     /// Matches skills that have, for each word of the query, this word or a similar word in the
-    /// name. At least one word must be only similar, because skills with all words were found
+    /// name or the description. At least one word must be only similar, because skills with all words were found
     /// before. Few names match, and only those are scored. The boosts for fields do not change
     /// which skills match.
     fn typo_query(&self) -> Result<Option<Box<dyn Query>>, TantivyError> {
@@ -187,10 +222,9 @@ impl QueryBuilder<'_> {
             clauses.extend(self.field_boosts(word));
             let corrections =
                 if index < MAX_CORRECTED_WORDS { self.corrections(word)? } else { Vec::new() };
-            for correction in corrections {
-                let name = self.fields.name;
-                similar.push((Occur::Should, Self::constant(name, &correction, 0.0)));
-                let term = Self::term(name, &correction);
+            for (field, correction) in corrections {
+                similar.push((Occur::Should, Self::constant(field, &correction, 0.0)));
+                let term = Self::term(field, &correction);
                 ways.push((Occur::Should, Box::new(BoostQuery::new(term, SIMILAR_BOOST))));
             }
             clauses.push((Occur::Must, Box::new(BooleanQuery::new(ways))));
@@ -203,39 +237,50 @@ impl QueryBuilder<'_> {
     }
 
     /// Words of names that differ from a word in one character, or in two if there are none; the
-    /// words of most names first.
-    fn corrections(&self, word: &str) -> Result<Vec<String>, TantivyError> {
+    /// words of most names first. Then words of descriptions that differ in one character.
+    fn corrections(&self, word: &str) -> Result<Vec<(Field, String)>, TantivyError> {
         let length = word.chars().count();
+        let Fields { name, description, .. } = *self.fields;
+        let mut found = self.name_corrections(word, length)?;
+        let mut all: Vec<(Field, String)> = found.drain(..).map(|word| (name, word)).collect();
+        if length >= MIN_CHARS_IN_DESCRIPTION {
+            let known = self.similar_words(description, &stem(word), 1)?;
+            all.extend(most_frequent(known).map(|word| (description, word)));
+            all.extend(corrected(word).map(|word| (description, stem(word).into_owned())));
+        }
+        Ok(all)
+    }
+
+    fn name_corrections(&self, word: &str, length: usize) -> Result<Vec<String>, TantivyError> {
         let most = match length {
             MIN_CHARS_FOR_TWO_TYPOS.. => 2,
             MIN_CHARS_FOR_ONE_TYPO.. => 1,
             _ => 0,
         };
         for distance in 1..=most {
-            let mut known: Vec<_> = self.similar_words(word, distance)?.into_iter().collect();
+            let known = self.similar_words(self.fields.name, word, distance)?;
             if !known.is_empty() {
-                known.sort_by_key(|(_, names)| Reverse(*names));
-                known.truncate(MAX_CORRECTIONS_PER_WORD);
-                return Ok(known.into_iter().map(|(word, _)| word).collect());
+                return Ok(most_frequent(known).collect());
             }
         }
         Ok(Vec::new())
     }
 
-    /// Words of names within an edit distance of a word, and how many names have them. With two
+    /// Words of a field within an edit distance of a word, and how many skills have them. With two
     /// typos the first letter must still match: comparing all other words would take many times as
     /// long.
     fn similar_words(
         &self,
+        field: Field,
         word: &str,
         distance: u8,
     ) -> Result<BTreeMap<String, u64>, TantivyError> {
-        let term = Term::from_field_text(self.fields.name, word);
+        let term = Term::from_field_text(field, word);
         let automaton = FuzzyTermQuery::new(term, distance, true).automaton()?;
         let letter = word.chars().next().filter(|_| distance > 1).map(String::from);
         let mut known = BTreeMap::new();
         for segment in self.searcher.segment_readers() {
-            let index = segment.inverted_index(self.fields.name)?;
+            let index = segment.inverted_index(field)?;
             let mut search = index.terms().search(&automaton);
             if let Some(letter) = &letter {
                 search = search.ge(letter).lt(end_of_prefix(letter));
@@ -266,6 +311,13 @@ impl QueryBuilder<'_> {
         clauses.extend(loose);
         Some(Box::new(BooleanQuery::new(clauses)))
     }
+}
+
+/// The words that most skills have, first.
+fn most_frequent(known: BTreeMap<String, u64>) -> impl Iterator<Item = String> {
+    let mut known: Vec<_> = known.into_iter().collect();
+    known.sort_by_key(|(_, count)| Reverse(*count));
+    known.into_iter().take(MAX_CORRECTIONS_PER_WORD).map(|(word, _)| word)
 }
 
 /// The first key after all keys that begin with a text.

@@ -246,3 +246,44 @@ fn skills_of_some_namespaces() {
     assert_eq!(found("paper", &["inner"]), [""; 0]);
     assert_eq!(found("pdf", &["none", "\u{0}", "_/"]), [""; 0]);
 }
+
+#[test]
+fn synonyms_and_verbs_are_understood() {
+    let sample_index = TestIndex::new(vec![
+        skill("pptx", "Create and edit presentations with speaker notes."),
+        skill("xlsx", "Reads and edits spreadsheets with formulas."),
+        skill("cooking", "Makes plans for dinner."),
+    ]);
+    for (text, key) in [
+        ("make slides", "pptx"),
+        ("powerpoint deck", "pptx"),
+        ("build an excel sheet", "xlsx"),
+        ("write a spreadsheet", "xlsx"),
+    ] {
+        let found = sample_index.keys(text);
+        assert_eq!(found.first().map(String::as_str), Some(key), "{text}: {found:?}");
+    }
+    let hits = found(&sample_index.index, "make slides").items;
+    assert_eq!(hits[0].how, MatchKind::Synonyms);
+}
+
+#[test]
+fn typos_in_words_of_descriptions_are_corrected() {
+    let sample_index = TestIndex::new(vec![
+        skill("xlsx", "Reads and edits spreadsheets with formulas."),
+        skill("pptx", "Create and edit presentations."),
+    ]);
+    assert_eq!(sample_index.keys("speadsheet"), ["xlsx"]);
+    assert_eq!(sample_index.keys("presentatoin"), ["pptx"]);
+    assert_eq!(sample_index.keys("edti"), Vec::<String>::new(), "four letters are too few");
+}
+
+#[test]
+fn total_counts_all_pages() {
+    let all = (0..30).map(|number| skill(&format!("pdf-{number}"), "Reads PDF files.")).collect();
+    let sample_index = TestIndex::new(all);
+    let hits = sample_index.index.search(&asked("pdf"), 10, 10).unwrap();
+    assert_eq!((hits.items.len(), hits.more, hits.total), (10, true, 30));
+    let last = sample_index.index.search(&asked("pdf"), 10, 20).unwrap();
+    assert_eq!((last.items.len(), last.more, last.total), (10, false, 30));
+}
