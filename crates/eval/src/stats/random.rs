@@ -1,0 +1,25 @@
+//! Seeded random numbers (`SplitMix64`), so that a simulation gives the same result everywhere.
+
+/// A generator of random numbers.
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub fn draw(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `count`; 0 if `count` is 0.
+    pub fn below(&mut self, count: usize) -> usize {
+        let product = u128::from(self.draw()) * (count as u128);
+        (product >> 64) as usize
+    }
+}

@@ -1,0 +1,3 @@
+//! Runs whole evaluations with Savoir's agent and a model that follows a script.
+
+mod study;
