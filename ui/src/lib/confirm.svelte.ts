@@ -1,0 +1,28 @@
+/** Asks a yes-or-no question in a dialog: `if (await confirm({…})) …`. */
+export interface Question {
+  title: string
+  text?: string
+  action: string
+  danger?: boolean
+  /** The text that has to be typed before something that cannot be undone. */
+  type?: string
+}
+
+class Confirmation {
+  question = $state<Question>()
+  private answer: ((yes: boolean) => void) | undefined
+
+  ask(question: Question): Promise<boolean> {
+    this.answer?.(false)
+    this.question = question
+    return new Promise((resolve) => (this.answer = resolve))
+  }
+  close(yes: boolean): void {
+    this.question = undefined
+    this.answer?.(yes)
+    this.answer = undefined
+  }
+}
+
+export const confirmation = new Confirmation()
+export const confirm = (question: Question): Promise<boolean> => confirmation.ask(question)

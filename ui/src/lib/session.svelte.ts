@@ -1,0 +1,56 @@
+/** The account that is logged in. The session itself is an HttpOnly cookie that scripts cannot read. */
+import { api, whenExpired } from './api/client'
+import type { SessionInfo, User } from './api/types'
+
+class Session {
+  info = $state<SessionInfo>()
+  /** The session ended while the app was open. */
+  expired = $state(false)
+
+  get user(): User | null {
+    return this.info?.user ?? null
+  }
+  get admin(): boolean {
+    return this.user?.role === 'admin'
+  }
+
+  /** `savoir ui`: one person on this machine, no accounts. */
+  get machine(): boolean {
+    return this.info?.machine === true
+  }
+
+  async load(): Promise<void> {
+    this.info = await api.get<SessionInfo>('/api/v1/auth/session')
+  }
+
+  async login(email: string, password: string): Promise<void> {
+    await api.post('/api/v1/auth/session', { email, password })
+    this.expired = false
+    await this.load()
+  }
+
+  async register(email: string, password: string): Promise<void> {
+    await api.post('/api/v1/auth/register', { email, password })
+    await this.login(email, password)
+  }
+
+  async setup(token: string, email: string, password: string): Promise<void> {
+    await api.post('/api/v1/setup', { token, email, password })
+    await this.load()
+  }
+
+  async logout(): Promise<void> {
+    await api.delete('/api/v1/auth/session')
+    this.expired = false
+    if (this.info) this.info.user = null
+  }
+
+  expire(): void {
+    if (!this.info?.user) return
+    this.expired = true
+    this.info.user = null
+  }
+}
+
+export const session = new Session()
+whenExpired(() => session.expire())

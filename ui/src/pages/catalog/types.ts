@@ -1,0 +1,36 @@
+import type { components } from '$lib/api/schema'
+import type { Permission } from '$lib/components/PermissionList.svelte'
+import type { Finding } from '../registry/types'
+
+type Schemas = components['schemas']
+
+export type CatalogItem = Schemas['CatalogItem']
+export type Listing = Schemas['CatalogListing']
+export type Source = Schemas['SourceItem']
+export type Item = Schemas['Item']
+
+/** `POST /api/v1/skills/catalog/preview` */
+export interface Preview {
+  name: string
+  text: string
+  files: { path: string; size: number }[]
+  permissions?: Permission[]
+  verdict?: string
+  findings?: Finding[]
+  installed?: { name: string; text: string; edited: boolean } | null
+}
+
+/** What the review of a skill shows, before or after its installation. */
+export interface ReviewState {
+  phase: 'before' | 'after'
+  update: boolean
+  name: string
+  /** The text from before an update. */
+  old?: string
+  text: string
+  files: string[]
+  tools: string[]
+  permissions?: Permission[]
+  findings: Finding[]
+  enabled: boolean
+}

@@ -1,0 +1,65 @@
+/** What the commands of `savoir ui` answer. */
+export interface MachineSkill {
+  name: string
+  path: string
+  scopes: string[]
+  agents: string[]
+  in_use: string[]
+  version: string | null
+  description: string
+  source: string | null
+  state: string
+  why: string | null
+  update: unknown
+  advice: string | null
+  permissions?: string[]
+  tools?: string[]
+}
+export interface Clash {
+  name: string
+  paths: string[]
+  identical: boolean
+}
+export interface Status {
+  skills: MachineSkill[]
+  clashes: Clash[]
+}
+export interface Outdated {
+  skills: { name: string; state: string }[]
+}
+export interface Finding {
+  rule: string
+  severity: string
+  blocks?: boolean
+  message: string
+  path?: string
+  line?: number
+  fix?: string
+}
+export interface Scan {
+  verdict: 'allow' | 'review' | 'block'
+  reason?: { message?: string; file?: string; line?: number } | null
+  findings?: Finding[]
+  skills?: Scan[]
+}
+export interface Changes {
+  changes: { change: string; name: string; text: string; diff?: string }[]
+  wants_more: { capability?: string; text?: string }[] | string[]
+}
+export interface Context {
+  agent: string
+  context: number
+  budget: number
+  tokens: number
+  skills: { name: string; path: string; visible: boolean; line?: string; cut?: boolean; why?: string; tokens?: number }[]
+  rules: { says: string; source: string; certainty: string }[]
+}
+export interface Approvals {
+  approvals: { fingerprint: string; path: string; skill: string; permissions: string[]; programs: { name: string }[]; approved_at: string }[]
+}
+export interface Secrets {
+  secrets: (string | { name: string })[]
+}
+export interface MachineRuns {
+  runs: { id?: string; skill?: string; tool?: string; started?: string; started_at?: string; end?: unknown; exit_code?: number }[]
+}

@@ -1,0 +1,68 @@
+/** Actions on skills that the list and the detail share. */
+import { api, path, send } from '$lib/api/client'
+import { download } from '$lib/clipboard'
+import { confirm } from '$lib/confirm.svelte'
+import { strings } from '$lib/strings'
+import { toasts } from '$lib/toast.svelte'
+import { session } from '$lib/session.svelte'
+import type { ListedSkill, SkillItem } from './types'
+
+const text = strings.skills
+
+export function change(name: string, changes: { enabled?: boolean; pinned?: boolean }): Promise<SkillItem> {
+  return api.patch<SkillItem>(path`/api/v1/skills/${name}`, changes)
+}
+
+export function skillPath(name: string): string {
+  return path`/skills/${name}`
+}
+
+/** Downloads a skill: its SKILL.md, or a zip if it has other files. */
+export async function exportSkill(name: string): Promise<void> {
+  const answer = await send('GET', path`/api/v1/skills/${name}/export`, undefined, { headers: { accept: '*/*' } })
+  const blob = await answer.blob()
+  download(blob.type.includes('zip') ? `${name}.zip` : `${name}.SKILL.md`, blob)
+}
+
+/** Whether the user may change a skill: their own, or as an administrator any. */
+export function mayChange(skill: ListedSkill | null | undefined): boolean {
+  return session.admin || (Boolean(skill) && skill?.owner !== 'shared')
+}
+
+/** Asks, and deletes. Returns whether the skill is gone. */
+export async function deleteSkill(name: string): Promise<boolean> {
+  const yes = await confirm({ title: text.deleteTitle(name), text: text.deleteText, action: text.delete, danger: true })
+  if (!yes) return false
+  try {
+    await api.delete(path`/api/v1/skills/${name}`)
+    toasts.ok(text.deleted(name))
+    return true
+  } catch (error) {
+    toasts.error(error)
+    return false
+  }
+}
+
+/** Runs an action and shows its error. */
+export async function attempt(action: () => Promise<unknown>): Promise<boolean> {
+  try {
+    await action()
+    return true
+  } catch (error) {
+    toasts.error(error)
+    return false
+  }
+}
+
+export type StateFilter = 'all' | 'enabled' | 'disabled' | 'stale' | 'archived'
+
+export function hasState(skill: ListedSkill, state: StateFilter): boolean {
+  if (state === 'all') return true
+  if (state === 'enabled') return skill.enabled
+  if (state === 'disabled') return !skill.enabled
+  return skill.lifecycle_state === state
+}
+
+export function hasSource(skill: ListedSkill, source: string): boolean {
+  return !source || skill.source === source || skill.owner === source
+}

@@ -1,0 +1,193 @@
+/** A run of a skill and what arrives of it: steps, the answer, sources, the end. */
+import { api, ApiError, asApiError, isAbort, path } from '$lib/api/client'
+import { follow, openStream, type StreamEvent } from '$lib/api/sse'
+import { strings } from '$lib/strings'
+import { announcer } from '$lib/toast.svelte'
+
+export interface Step {
+  topic: string
+  status: string
+  message: string
+  started: number
+  ended?: number
+}
+
+export interface Citation {
+  doc_id: string
+  chunk_index: number
+  score: number
+  text: string
+}
+
+const text = strings.skills.runPanel
+
+export class SkillRun {
+  state = $state<'idle' | 'running' | 'ok' | 'failed' | 'stopped'>('idle')
+  answer = $state('')
+  steps = $state<Step[]>([])
+  citations = $state.raw<Citation[]>([])
+  error = $state.raw<ApiError>()
+  id = $state<string>()
+  /** Tokens that the models counted, once they did. */
+  tokens = $state<{ input: number; output: number }>()
+  connected = $state(true)
+  startedAt = $state(0)
+  endedAt = $state(0)
+  private abort: AbortController | undefined
+  /** Tokens that arrived since the last frame: the answer is rendered once per frame. */
+  private pending = ''
+  private frame = 0
+
+  /** Starts a run and reads it to its end. If the connection is lost, the run is followed again. */
+  async start(name: string, inputs: Record<string, string>, onid: (id: string) => void): Promise<void> {
+    const signal = this.begin()
+    try {
+      const stream = await openStream('POST', path`/api/v1/skills/${name}/run`, { inputs }, { signal })
+      if (stream.run) {
+        this.id = stream.run
+        onid(stream.run)
+      }
+      try {
+        for await (const event of stream.events) this.take(event)
+      } catch (error) {
+        if (!this.id || isAbort(error)) throw error
+        await this.resume(signal)
+      }
+    } catch (error) {
+      this.fail(error)
+    } finally {
+      this.end()
+    }
+  }
+
+  /** Follows a run that was started before, for example before a reload. */
+  async attach(id: string): Promise<void> {
+    const signal = this.begin()
+    this.id = id
+    try {
+      await this.resume(signal)
+    } catch (error) {
+      this.fail(error)
+    } finally {
+      this.end()
+    }
+  }
+
+  async stop(): Promise<void> {
+    const id = this.id
+    this.state = 'stopped'
+    if (id) await api.post(path`/api/v1/runs/${id}/stop`).catch(() => {})
+    this.abort?.abort()
+    announcer.say(text.stopped)
+  }
+
+  /** Leaves the run alone: it goes on at the server. */
+  detach(): void {
+    this.abort?.abort()
+    cancelAnimationFrame(this.frame)
+  }
+
+  private async resume(signal: AbortSignal): Promise<void> {
+    const id = this.id ?? ''
+    this.clear()
+    for await (const event of follow(path`/api/v1/runs/${id}/events`, { signal }, (live) => (this.connected = live))) this.take(event)
+  }
+
+  private begin(): AbortSignal {
+    this.abort?.abort()
+    this.abort = new AbortController()
+    this.state = 'running'
+    this.answer = ''
+    this.pending = ''
+    this.steps = []
+    this.citations = []
+    this.error = undefined
+    this.id = undefined
+    this.tokens = undefined
+    this.connected = true
+    this.startedAt = Date.now()
+    this.endedAt = 0
+    return this.abort.signal
+  }
+
+  private end(): void {
+    this.flush()
+    if (this.state === 'running') this.state = 'ok'
+    this.endedAt = Date.now()
+    for (const step of this.steps) step.ended ??= this.endedAt
+    if (this.state === 'ok') announcer.say(text.done)
+    if (this.state === 'failed') announcer.say(text.failed)
+  }
+
+  private fail(error: unknown): void {
+    if (isAbort(error)) {
+      this.state = 'stopped'
+      return
+    }
+    this.error = asApiError(error)
+    this.state = 'failed'
+  }
+
+  private take({ event, data }: StreamEvent): void {
+    const body = (data ?? {}) as Record<string, unknown>
+    const message = typeof body.message === 'string' ? body.message : ''
+    if (event === 'token') this.append(String(body.content ?? ''))
+    else if (event === 'thought') this.step(String(body.type ?? body.type_detail ?? ''), String(body.status ?? ''), message || String(body.error ?? ''))
+    else if (event === 'citation') this.citations = body.sources as Citation[]
+    else if (event === 'error') this.error = this.failure(message, body.hint)
+    else if (event === 'usage') this.count(Number(body.input_tokens ?? 0), Number(body.output_tokens ?? 0))
+    else if (event === 'reset') this.clear()
+    else if (event === 'done') this.finish(String(body.status ?? ''), message)
+  }
+
+  /** The server sends everything from the start again. */
+  private clear(): void {
+    this.steps = []
+    this.answer = ''
+    this.pending = ''
+    this.tokens = undefined
+  }
+
+  private count(input: number, output: number): void {
+    this.tokens = { input: (this.tokens?.input ?? 0) + input, output: (this.tokens?.output ?? 0) + output }
+  }
+
+  private finish(status: string, message: string): void {
+    if (this.state !== 'running') return
+    if (status === 'stopped') this.state = 'stopped'
+    else if (status === 'error') {
+      this.error ??= this.failure(message)
+      this.state = 'failed'
+    } else this.state = 'ok'
+  }
+
+  /** The reason, which a step tells, is the title; the run itself only says that it failed. */
+  private failure(message: string, hint?: unknown): ApiError {
+    const cause = this.steps.findLast((step) => /^(error|warning|failed)$/.test(step.status) && step.message && step.message !== message)?.message
+    return new ApiError(-1, cause ?? (message || text.failed), { hint: typeof hint === 'string' ? hint : text.failedHint })
+  }
+
+  private step(topic: string, status: string, message: string): void {
+    const now = Date.now()
+    const open = this.steps.findLast((step) => step.topic === topic && !step.ended)
+    if (open && status !== 'start') {
+      open.status = status
+      open.message = message || open.message
+      if (status === 'complete' || status === 'error') open.ended = now
+    } else {
+      this.steps.push({ topic, status, message, started: now, ended: status === 'start' ? undefined : now })
+    }
+  }
+
+  private append(content: string): void {
+    this.pending += content
+    this.frame ||= requestAnimationFrame(() => this.flush())
+  }
+
+  private flush(): void {
+    cancelAnimationFrame(this.frame)
+    this.frame = 0
+    this.answer += this.pending
+    this.pending = ''
+  }
+}

@@ -1,0 +1,64 @@
+/** What the pages about skills read from the API. */
+import type { SkillDetail, SkillItem } from '$lib/api/types'
+import type { Permission } from '$lib/components/PermissionList.svelte'
+import type { Finding as ScanFinding } from '../registry/types'
+
+export type { SkillDetail, SkillItem }
+
+/** Fields that newer servers send. */
+export interface ListedSkill extends Omit<SkillItem, 'owner'> {
+  owner?: 'own' | 'shared'
+}
+
+export interface Insight {
+  dialect: string
+  tokens: { description: number; body: number }
+  agents: { agent: string; label: string; reads: boolean; cut: boolean; note?: string | null }[]
+  permissions: Permission[]
+  tools: { name: string; description: string; inputs?: string[] }[]
+  files: { path: string; size: number }[]
+  provenance: { source: string; id?: string | null; url?: string | null; version?: string | null; installed_at?: string | null; signer?: string | null }
+  history: { at: string; actor?: string | null; change: string }[]
+  /** `allow`, `review` or `block`; not sent by servers that do not scan. */
+  verdict?: string
+  findings?: ScanFinding[]
+}
+
+export interface Finding {
+  rule: string
+  severity: 'error' | 'warning' | 'info'
+  message: string
+  hint?: string | null
+  field?: string | null
+  start: number
+  end: number
+  line: number
+  column: number
+  fixes: { title: string; safe: boolean; edits: { start: number; end: number; text: string }[] }[]
+}
+
+export interface Checked {
+  dialect: string
+  name: string
+  diagnostics: Finding[]
+}
+
+export interface Converted {
+  text: string
+  lost: { field: string; message: string }[]
+  files?: { path: string; text: string }[]
+}
+
+export interface DialectField {
+  name: string
+  type: string | null
+  required: boolean
+  description?: string | null
+  choices?: unknown[] | null
+}
+
+export interface DialectInfo {
+  id: string
+  label: string
+  fields: DialectField[]
+}

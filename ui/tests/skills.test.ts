@@ -1,0 +1,438 @@
+import assert from 'node:assert/strict'
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import type { Locator, Page } from 'playwright-core'
+import { checkAccessible, checkLooks, openLoggedIn, picture, startApp, stopBrowser, until, type App } from './helpers.ts'
+
+const editorOf = (page: Page): Locator => page.getByRole('textbox', { name: 'Text of the skill' })
+const editorText = (page: Page): Promise<string> => editorOf(page).inputValue()
+const editorShows = (page: Page, part: string): Promise<unknown> => page.locator('.editor .lines').getByText(part).first().waitFor()
+
+async function typeInEditor(page: Page, text: string): Promise<void> {
+  await editorOf(page).click()
+  await page.keyboard.press('Control+a')
+  await page.keyboard.insertText(text)
+}
+
+const greeting = (name: string, line = 'Greet {{who}} in one sentence.'): string =>
+  `---\nname: ${name}\ndescription: Greets somebody.\ninputs:\n  - name: who\n    label: Who\n    type: text\n    required: true\n---\n\n${line}\n`
+
+describe('skills', () => {
+  let app: App
+  before(async () => {
+    app = await startApp()
+  })
+  after(async () => {
+    await app.close()
+    await stopBrowser()
+  })
+
+  const create = async (name: string, content = greeting(name)): Promise<void> => {
+    const made = await app.call('POST', '/api/v1/skills', { name, content })
+    assert.equal(made.status, 201, await made.text())
+  }
+  const stored = async (name: string): Promise<{ enabled: boolean; pinned: boolean } | undefined> => {
+    const list = (await (await app.call('GET', '/api/v1/personal-skills')).json()) as { skills: { name: string; enabled: boolean; pinned: boolean }[] }
+    return list.skills.find((skill) => skill.name === name)
+  }
+
+  test('list_searches_filters_and_keeps_them_in_the_address', async () => {
+    await create('list-one')
+    await create('list-two')
+    await app.call('PATCH', '/api/v1/skills/list-two', { enabled: false })
+    const { page, context, problems } = await openLoggedIn(app, '/skills')
+    await page.getByRole('link', { name: 'list-one' }).waitFor()
+    await page.getByLabel('Search skills').fill('list-')
+    await page.getByText(/^2 of/).first().waitFor()
+    await page.getByRole('button', { name: /^Disabled/ }).click()
+    await page.getByRole('link', { name: 'list-two' }).waitFor()
+    assert.equal(await page.getByRole('link', { name: 'list-one' }).count(), 0)
+    assert.match(page.url(), /q=list-&state=disabled/)
+    await page.reload()
+    await page.getByRole('link', { name: 'list-two' }).waitFor()
+    assert.equal(await page.getByLabel('Search skills').inputValue(), 'list-')
+    await page.getByLabel('Search skills').fill('nothing-like-this')
+    await page.getByRole('button', { name: 'Clear filters' }).click()
+    await page.getByRole('link', { name: 'list-one' }).waitFor()
+    assert.deepEqual(problems, [])
+    await context.close()
+  })
+
+  test('switch_pin_and_bulk_actions_change_the_server', async () => {
+    for (const name of ['bulk-a', 'bulk-b', 'bulk-c']) await create(name)
+    const { page, context, problems } = await openLoggedIn(app, '/skills?q=bulk-')
+    await page.getByRole('switch', { name: 'Offer bulk-a to agents' }).click()
+    await until(async () => (await stored('bulk-a'))?.enabled === false)
+    await page.getByRole('button', { name: 'More actions for bulk-b' }).click()
+    await page.getByRole('menuitem', { name: 'Pin', exact: true }).click()
+    await until(async () => (await stored('bulk-b'))?.pinned)
+    await page.getByLabel('Select bulk-a').check()
+    await page.getByLabel('Select bulk-c').check()
+    const bulk = page.getByRole('group', { name: 'Actions for the selected skills' })
+    await bulk.getByText('2 selected').waitFor()
+    await bulk.getByRole('button', { name: 'Disable' }).click()
+    await until(async () => (await stored('bulk-c'))?.enabled === false)
+    await page.getByLabel('Select all').check()
+    await bulk.getByRole('button', { name: 'Delete' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+    await until(async () => !(await stored('bulk-a')) && !(await stored('bulk-b')) && !(await stored('bulk-c')))
+    assert.deepEqual(problems, [])
+    await context.close()
+  })
+
+  test('permissions_name_tools_and_scripts_and_the_missing_scan', async () => {
+    await create('with-script')
+    const insight = { dialect: 'claude-code', tokens: { description: 1, body: 1 }, agents: [], permissions: [], tools: [{ name: 'count', description: 'Counts.' }], files: [{ path: 'scripts/count.py', size: 1 }], provenance: { source: 'imported' }, history: [] }
+    const { page, context, problems } = await openLoggedIn(app, '/skills')
+    let answer: object = insight
+    await page.route('**/api/v1/skills/with-script/insight', (route) => route.fulfill({ json: answer }))
+    await page.goto(`${app.url}/skills/with-script?tab=rights`)
+    await page.getByText('It has 1 tool and 1 script').waitFor()
+    await page.getByText('This skill was not scanned').waitFor()
+    answer = { ...insight, verdict: 'block', findings: [{ rule: 'download-and-execute', severity: 'critical', blocks: true, file: 'SKILL.md', line: 5, message: 'code is executed without anyone having read it' }] }
+    await page.reload()
+    await page.getByText('The scan found what harmful skills do.').waitFor()
+    await page.getByText('SKILL.md, line 5').waitFor()
+    await checkAccessible(page, 'permissions with a scan')
+    assert.deepEqual(problems, [])
+    await context.close()
+  })
+
+  test('member_gets_no_controls_for_a_shared_skill', async () => {
+    await create('for-everybody')
+    const { page, context, problems } = await openLoggedIn(app, '/account')
+    await page.route('**/api/v1/auth/session', async (route) => {
+      const response = await route.fetch()
+      const info = (await response.json()) as { user: object }
+      await route.fulfill({ response, json: { ...info, user: { ...info.user, role: 'user' } } })
+    })
+    await page.route('**/api/v1/personal-skills', async (route) => {
+      const response = await route.fetch()
+      const list = (await response.json()) as { skills: object[]; total: number }
+      await route.fulfill({ response, json: { ...list, skills: list.skills.map((skill) => ({ ...skill, owner: 'shared' })) } })
+    })
+    await page.goto(`${app.url}/skills?q=for-everybody`)
+    await page.getByRole('link', { name: 'for-everybody' }).waitFor()
+    assert.ok(await page.getByRole('switch', { name: 'Offer for-everybody to agents' }).isDisabled())
+    await page.getByRole('button', { name: 'More actions for for-everybody' }).click()
+    await page.getByRole('menuitem', { name: 'Run' }).waitFor()
+    assert.equal(await page.getByRole('menuitem', { name: 'Delete' }).count(), 0)
+    await page.goto(`${app.url}/skills/for-everybody`)
+    await page.getByRole('button', { name: 'More actions for for-everybody' }).waitFor()
+    assert.equal(await page.getByRole('link', { name: 'Edit' }).count(), 0)
+    await page.unrouteAll({ behavior: 'ignoreErrors' })
+    assert.deepEqual(problems, [])
+    await context.close()
+  })
+
+  test('import_takes_a_file_and_a_folder_and_export_gives_it_back', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'savoir-import-'))
+    const lone = join(folder, 'SKILL.md')
+    writeFileSync(lone, greeting('lone-skill'))
+    const whole = join(folder, 'whole-skill')
+    mkdirSync(join(whole, 'references'), { recursive: true })
+    writeFileSync(join(whole, 'SKILL.md'), '---\nname: whole-skill\ndescription: Has a file beside it.\n---\n\nRead references/words.md.\n')
+    writeFileSync(join(whole, 'references/words.md'), '# Words\n\nPlain ones.\n')
+    const { page, context, problems } = await openLoggedIn(app, '/skills')
+    await page.getByRole('button', { name: 'Import' }).click()
+    await checkAccessible(page, 'import')
+    await page.getByTestId('file').setInputFiles(lone)
+    await page.getByRole('dialog').getByText('lone-skill').waitFor()
+    await page.getByTestId('folder').setInputFiles(whole)
+    await page.getByRole('dialog').getByText('whole-skill').waitFor()
+    await page.getByText('Imported', { exact: true }).nth(1).waitFor()
+    await page.getByTestId('file').setInputFiles(lone)
+    await page.getByRole('heading', { name: 'Replace “lone-skill”?' }).waitFor()
+    await page.getByRole('button', { name: 'Replace' }).click()
+    await page.getByText('Replaced').waitFor()
+    writeFileSync(join(folder, 'notes.txt'), 'nothing')
+    await page.getByTestId('file').setInputFiles(join(folder, 'notes.txt'))
+    await page.getByRole('alert').getByText('There is no SKILL.md').waitFor()
+    await page.getByRole('button', { name: 'Done' }).click()
+    await page.getByLabel('Search skills').fill('whole-skill')
+    await page.getByRole('link', { name: 'whole-skill', exact: true }).click()
+    await page.getByRole('tab', { name: /Files/ }).click()
+    await page.getByRole('button', { name: /references\/words\.md/ }).click()
+    await page.getByRole('dialog').getByText('Plain ones.').waitFor()
+    await page.keyboard.press('Escape')
+    const [saved] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Export' }).click()])
+    assert.equal(saved.suggestedFilename(), 'whole-skill.zip')
+    assert.deepEqual(problems, [])
+    await context.close()
+  })
+
+  test('detail_shows_instructions_inputs_permissions_and_agents', async () => {
+    const { page, context, problems } = await openLoggedIn(app, '/skills/article-summary')
+    await page.getByRole('heading', { name: 'article-summary' }).waitFor()
+    await page.getByText('Keep numbers and names exactly as they are.').waitFor()
+    await page.getByRole('table', { name: 'Inputs' }).getByText('textarea').waitFor()
+    await page.getByRole('button', { name: 'Source text' }).click()
+    await page.getByRole('region', { name: 'Source text' }).getByText('description: Summarises').waitFor()
+    await page.getByRole('tab', { name: /Permissions/ }).click()
+    await page.getByRole('heading', { name: 'What it may do' }).waitFor()
+    await page.getByRole('tab', { name: 'Agents' }).click()
+    await page.getByRole('table', { name: 'Which agents read it' }).waitFor()
+    await page.getByRole('tab', { name: 'History' }).click()
+    await page.getByText('Written here').nth(1).waitFor()
+    assert.deepEqual(problems, [])
+    await context.close()
+  })
+
+  test('markdown_of_a_skill_runs_no_script', async () => {
+    const hostile = readFileSync(new URL('./payloads.txt', import.meta.url), 'utf8').trim().split('\n')
+    assert.ok(hostile.length >= 40)
+    await create('hostile', `---\nname: hostile\ndescription: Tries things.\n---\n\nVisible text.\n\n${hostile.join('\n\n')}\n`)
+    const { page, context, problems } = await openLoggedIn(app, '/skills/hostile')
+    await page.getByText('Visible text.').waitFor()
+    const inside = page.locator('.markdown')
+    assert.equal(await inside.locator('script, iframe, svg, math, form, style, img, object, embed, base, meta, link, template, [onerror], [onload], [onclick], [style], [srcdoc], [formaction]').count(), 0)
+    const links = await inside.locator('a[href]').evaluateAll((found) => found.map((link) => (link as HTMLAnchorElement).protocol))
+    assert.deepEqual(links.filter((protocol) => !['https:', 'http:', 'mailto:'].includes(protocol)), [])
+    for (const link of await inside.locator('a').all()) await link.click({ trial: true, timeout: 500 }).catch(() => {})
+    assert.equal(await page.evaluate(() => 'hacked' in window), false)
+    // The parser that cleans the text reports handlers that the policy would refuse, too.
+    assert.deepEqual(problems.filter((problem) => !problem.includes('Content Security Policy')), [])
+    await context.close()
+  })
+
+  test('run_streams_the_answer_and_can_run_again', async () => {
+    await create('run-me')
+    app.model.script = ['Hello **Ada**, nice to meet you.']
+    const { page, context, problems } = await openLoggedIn(app, '/skills/run-me?tab=run')
+    await page.getByLabel('Who').fill('Ada')
+    await page.getByRole('button', { name: 'Run', exact: true }).click()
+    await page.getByText('Succeeded').waitFor()
+    assert.equal(await page.locator('.markdown strong').innerText(), 'Ada')
+    assert.match(app.model.requests.at(-1)?.messages.at(-1)?.content ?? '', /Greet Ada in one sentence/)
+    await page.getByText('Steps').click()
+    await page.getByText('Ask the model').first().waitFor()
+    await picture(page, 'skill-run')
+    await checkAccessible(page, 'run panel')
+    app.model.script = ['Good morning.']
+    await page.getByLabel('Who').fill('Grace')
+    await page.keyboard.press('Control+Enter')
+    await page.locator('.markdown').getByText('Good morning.').waitFor()
+    await page.getByRole('button', { name: 'Copy', exact: true }).click()
+    await page.getByRole('menuitem', { name: 'Copy as curl' }).click()
+    const curl = await page.evaluate(() => navigator.clipboard.readText())
+    assert.match(curl, /skills\/run-me\/run/)
+    assert.match(curl, /"who":"Grace"/)
+    await page.getByRole('button', { name: 'Copy', exact: true }).click()
+    await page.getByRole('menuitem', { name: 'Copy as command' }).click()
+    assert.equal(await page.evaluate(() => navigator.clipboard.readText()), "savoir run run-me \\\n  --input 'who=Grace'")
+    assert.deepEqual(problems, [])
+    await context.close()
+  })
+
+  test('stop_ends_a_run', async () => {
+    await create('slow-one')
+    app.model.pace = 150
+    app.model.script = ['word '.repeat(200)]
+    const { page, context, problems } = await openLoggedIn(app, '/skills/slow-one?tab=run')
+    await page.getByLabel('Who').fill('Ada')
+    await page.getByRole('button', { name: 'Run', exact: true }).click()
+    await page.locator('.markdown').getByText('word word').waitFor()
+    await page.getByRole('button', { name: 'Stop' }).click()
+    await page.getByRole('main').getByText('The run was stopped.').waitFor()
+    app.model.pace = 5
+    assert.deepEqual(problems, [])
+    await context.close()
+  })
+
+  test('reload_does_not_end_a_run', async () => {
+    await create('long-one')
+    app.model.pace = 100
+    app.model.script = [`${'word '.repeat(40)}finished.`]
+    const { page, context, problems } = await openLoggedIn(app, '/skills/long-one?tab=run')
+    await page.getByLabel('Who').fill('Ada')
+    await page.getByRole('button', { name: 'Run', exact: true }).click()
+    await page.locator('.markdown').getByText('word word').waitFor()
+    await page.reload()
+    await page.locator('.markdown').getByText('finished.').waitFor()
+    await page.getByText('Succeeded').waitFor()
+    app.model.pace = 5
+    assert.deepEqual(problems, [])
+    await context.close()
+  })
+
+  test('failed_run_shows_the_reason_and_a_hint', async () => {
+    const alone = await startApp({ model: false })
+    const { page, context } = await openLoggedIn(alone, '/skills/article-summary?tab=run')
+    await page.getByRole('textbox', { name: 'Article' }).fill('Rain fell.')
+    await page.getByRole('button', { name: 'Run', exact: true }).click()
+    await page.getByRole('alert').waitFor()
+    assert.ok((await page.getByRole('alert').innerText()).split('\n').length >= 2, 'there is a hint below the message')
+    await context.close()
+    await alone.close()
+  })
+
+  test('editor_reports_problems_fixes_them_and_saves_after_a_difference', async () => {
+    await create('edit-me')
+    const { page, context, problems } = await openLoggedIn(app, '/skills/edit-me/edit')
+    await editorShows(page, 'Greet')
+    await checkAccessible(page, 'editor')
+    await typeInEditor(page, '---\nname: edit-me\ndescripton: Greets somebody politely.\n---\n\nGreet.\n')
+    await page.getByRole('tab', { name: /Problems/ }).click()
+    await page.getByRole('button', { name: 'Fix', exact: true }).first().waitFor()
+    await picture(page, 'editor-problems')
+    await page.getByRole('button', { name: 'Fix', exact: true }).first().click()
+    await until(async () => /^description: /m.test(await editorText(page)), () => 'the fix is applied')
+    await page.getByRole('tab', { name: 'Form' }).click()
+    await page.getByLabel('description').fill('Greets: politely')
+    await until(async () => (await editorText(page)).includes('description: "Greets: politely"'), () => 'the form edits the text')
+    await page.keyboard.press('Control+s')
+    await page.getByRole('dialog').getByRole('region', { name: 'Review the change' }).getByText('+').first().waitFor()
+    await checkAccessible(page, 'review')
+    await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
+    await page.waitForURL(`${app.url}/skills/edit-me`)
+    const now = (await (await app.call('GET', '/api/v1/skills/edit-me')).json()) as { raw_content: string }
+    assert.match(now.raw_content, /^---\nname: edit-me\ndescription: "Greets: politely"\n[\s\S]*---\n\nGreet\.\n$/)
+    assert.deepEqual(problems, [])
+    await context.close()
+  })
+
+  test('editor_undoes_completes_finds_and_lets_the_keyboard_out', async () => {
+    await create('type-me')
+    const { page, context, problems } = await openLoggedIn(app, '/skills/type-me/edit')
+    await editorShows(page, 'Greet')
+    const original = await editorText(page)
+    await editorOf(page).click()
+    await page.keyboard.press('Control+End')
+    await page.keyboard.type('f(x)')
+    assert.equal(await editorText(page), `${original}f(x)`, 'the bracket that was added is typed over')
+    await page.keyboard.press('Control+z')
+    assert.equal(await editorText(page), original, 'undo')
+    await page.keyboard.press('Control+y')
+    assert.equal(await editorText(page), `${original}f(x)`, 'redo')
+
+    await typeInEditor(page, '---\nname: type-me\n\n---\n\nGreet, then greet.\n')
+    await page.keyboard.press('Control+Home')
+    await page.keyboard.press('ArrowDown')
+    await page.keyboard.press('ArrowDown')
+    await page.keyboard.type('desc')
+    await page.getByRole('option', { name: /^description/ }).waitFor()
+    await page.keyboard.press('Enter')
+    await page.keyboard.type('Greets.')
+    assert.equal(await editorText(page), '---\nname: type-me\ndescription: Greets.\n---\n\nGreet, then greet.\n')
+
+    await page.keyboard.press('Control+f')
+    await page.getByRole('textbox', { name: 'Find' }).fill('greet')
+    await page.getByText('3 matches').waitFor()
+    await page.getByRole('checkbox', { name: 'Match case' }).check()
+    await page.getByText('1 match', { exact: true }).waitFor()
+    await checkAccessible(page, 'find in the editor')
+    await page.getByRole('textbox', { name: 'Replace' }).fill('wave')
+    await page.getByRole('button', { name: 'Replace all' }).click()
+    await page.keyboard.press('Escape')
+    assert.match(await editorText(page), /Greet, then wave\./)
+
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('Tab')
+    assert.notEqual(await page.evaluate(() => document.activeElement?.tagName), 'TEXTAREA', 'Tab leaves after Escape')
+    assert.deepEqual(problems, [])
+    await context.close()
+  })
+
+  test('editor_shows_a_problem_at_its_line_with_the_fix', async () => {
+    await create('mark-me')
+    const { page, context, problems } = await openLoggedIn(app, '/skills/mark-me/edit')
+    await editorShows(page, 'Greet')
+    await typeInEditor(page, '---\nname: mark-me\ndescripton: Greets somebody politely.\n---\n\nGreet.\n')
+    const mark = page.locator('.line', { hasText: 'descripton' }).locator('.mark')
+    await mark.hover()
+    await page.getByRole('tooltip').getByRole('button').first().click()
+    await until(async () => /^description: /m.test(await editorText(page)), () => 'the fix is applied')
+    assert.deepEqual(problems, [])
+    await context.close()
+  })
+
+  test('editor_asks_before_it_overwrites_the_change_of_somebody_else', async () => {
+    await create('shared-one')
+    const { page, context, problems } = await openLoggedIn(app, '/skills/shared-one/edit')
+    await editorShows(page, 'Greet')
+    await app.call('PUT', '/api/v1/skills/shared-one', { content: greeting('shared-one', 'Their line for {{who}}.') })
+    await typeInEditor(page, greeting('shared-one', 'My line for {{who}}.'))
+    await page.getByRole('button', { name: 'Review and save' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('heading', { name: 'Somebody else changed this skill' }).waitFor()
+    await dialog.getByText('Their line for {{who}}.').waitFor()
+    await dialog.getByText('My line for {{who}}.').waitFor()
+    await picture(page, 'editor-conflict')
+    await dialog.getByRole('button', { name: 'Save mine' }).click()
+    await page.waitForURL(`${app.url}/skills/shared-one`)
+    const now = (await (await app.call('GET', '/api/v1/skills/shared-one')).json()) as { raw_content: string }
+    assert.match(now.raw_content, /My line/)
+    assert.deepEqual(problems, [])
+    await context.close()
+  })
+
+  test('leaving_with_unsaved_changes_asks', async () => {
+    await create('leave-me')
+    const { page, context } = await openLoggedIn(app, '/skills/leave-me/edit')
+    await editorShows(page, 'Greet')
+    await typeInEditor(page, greeting('leave-me', 'Changed {{who}}.'))
+    await page.getByRole('link', { name: 'Back' }).click()
+    await page.getByRole('heading', { name: 'Discard your changes?' }).waitFor()
+    await page.getByRole('button', { name: 'Cancel' }).click()
+    assert.match(page.url(), /edit$/)
+    await page.getByRole('link', { name: 'Back' }).click()
+    await page.getByRole('button', { name: 'Discard' }).click()
+    await page.waitForURL(`${app.url}/skills/leave-me`)
+    await context.close()
+  })
+
+  test('dialect_switch_shows_what_is_lost', async () => {
+    await create('convert-me')
+    const { page, context, problems } = await openLoggedIn(app, '/skills/convert-me/edit')
+    await editorShows(page, 'Greet')
+    const select = page.getByLabel('Dialect')
+    await select.waitFor()
+    const other = await select.locator('option').evaluateAll((options, now) => options.map((option) => (option as HTMLOptionElement).value).find((value) => value !== now) ?? '', await select.inputValue())
+    await select.selectOption(other)
+    await page.getByRole('dialog').getByRole('button', { name: 'Use the converted text' }).click({ trial: true })
+    await picture(page, 'editor-convert')
+    await checkAccessible(page, 'convert')
+    const before = await editorText(page)
+    await page.getByRole('dialog').getByRole('button', { name: 'Use the converted text' }).click()
+    await until(async () => (await editorText(page)) !== before)
+    assert.deepEqual(problems, [])
+    await context.close()
+  })
+
+  test('new_skill_is_created_from_a_template', async () => {
+    const { page, context, problems } = await openLoggedIn(app, '/skills/new')
+    await editorShows(page, 'Summarise')
+    await page.getByLabel('Start from').selectOption('agent')
+    await editorShows(page, 'Write release notes')
+    await page.getByLabel('name', { exact: true }).fill('release-words')
+    await page.getByRole('button', { name: 'Review and save' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Create' }).click()
+    await page.waitForURL(`${app.url}/skills/release-words`)
+    await page.getByRole('heading', { name: 'Write release notes' }).waitFor()
+    assert.deepEqual(problems, [])
+    await context.close()
+  })
+
+  test('deleting_a_skill_returns_to_the_list', async () => {
+    await create('remove-me')
+    const { page, context, problems } = await openLoggedIn(app, '/skills/remove-me')
+    await page.getByRole('button', { name: 'More actions for remove-me' }).click()
+    await page.getByRole('menuitem', { name: 'Delete' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+    await page.waitForURL(`${app.url}/skills`)
+    assert.equal(await stored('remove-me'), undefined)
+    assert.deepEqual(problems, [])
+    await context.close()
+  })
+
+  test('pages_are_accessible_and_fit_in_both_themes', async () => {
+    await checkLooks(app, 'skills', '/skills', (page) => page.getByRole('link', { name: 'article-summary' }).waitFor())
+    await checkLooks(app, 'skill', '/skills/article-summary', (page) => page.getByText('Keep numbers and names').waitFor())
+    await checkLooks(app, 'skill-rights', '/skills/article-summary?tab=rights', (page) => page.getByRole('heading', { name: 'What it may do' }).waitFor())
+    await checkLooks(app, 'editor', '/skills/article-summary/edit', (page) => editorShows(page, 'Keep numbers'))
+    await checkLooks(app, 'start', '/', (page) => page.getByRole('link', { name: 'article-summary' }).first().waitFor())
+  })
+})
