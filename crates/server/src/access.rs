@@ -105,7 +105,8 @@ pub(crate) fn scope(method: &Method, route: &str) -> Scope {
         _ => match rest.split('/').next().unwrap_or_default() {
             "skills" | "personal-skills" if reads => Scope::SkillsRead,
             "skills" => Scope::SkillsWrite,
-            "runs" if reads => Scope::SkillsRun,
+            "check" | "convert" | "dialects" => Scope::SkillsRead,
+            "runs" => Scope::SkillsRun,
             "chat" => Scope::Chat,
             "knowledge" if reads => Scope::KnowledgeRead,
             "knowledge" => Scope::KnowledgeWrite,
@@ -117,13 +118,15 @@ pub(crate) fn scope(method: &Method, route: &str) -> Scope {
     }
 }
 
-/// Maximum requests of one user to a route in a minute.
-pub(crate) fn limit(limits: &RateLimits, route: &str) -> u32 {
+/// Maximum requests of one user to a route in a minute. A page of the web app loads several things
+/// at once, and asks while its user types: for it, the limit for all routes applies.
+pub(crate) fn limit(limits: &RateLimits, route: &str, from_app: bool) -> u32 {
     match route {
         "/api/v1/skills/{name}/run"
         | "/api/v1/chat/completions"
         | "/api/v1/workflows/{id}/execute"
         | "/api/v1/workflows/executions/{id}/resume" => limits.runs,
+        _ if from_app => limits.all,
         // Agents send all requests to one path, so the limit for all routes applies.
         crate::mcp::PATH => limits.all,
         _ => limits.routes,
@@ -146,9 +149,11 @@ mod tests {
     #[test]
     fn mcp_has_higher_rate_limit() {
         let limits = RateLimits { runs: 1, routes: 2, all: 3 };
-        let of = |route| limit(&limits, route);
+        let of = |route| limit(&limits, route, false);
         assert_eq!(of("/api/v1/chat/completions"), 1);
         assert_eq!(of("/api/v1/skills"), 2);
         assert_eq!(of(crate::mcp::PATH), 3);
+        assert_eq!(limit(&limits, "/api/v1/skills", true), 3);
+        assert_eq!(limit(&limits, "/api/v1/chat/completions", true), 1);
     }
 }

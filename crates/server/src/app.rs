@@ -6,7 +6,7 @@ use savoir_flow::{services::Services, workflow::CodePolicy};
 use savoir_knowledge::Knowledge;
 use savoir_model::Models;
 use savoir_registry::{RegistryState, vetting::Vetting};
-use savoir_store::{Database, Storage, StoreError};
+use savoir_store::{Database, Storage, StoreError, Timestamp};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -14,7 +14,9 @@ use crate::{
     keys::Keys,
     metrics::Metrics,
     personal::{SkillWriter, catalog::Catalog},
+    providers,
     readiness::Readiness,
+    run_history::RunHistory,
     skill_lookup::Skills,
     throttle::AttemptSlots,
 };
@@ -27,6 +29,7 @@ pub struct App(Arc<Inner>);
 #[derive(Debug)]
 pub struct Inner {
     pub(crate) config: Config,
+    pub(crate) started_at: Timestamp,
     pub(crate) database: Database,
     pub(crate) storage: Storage,
     pub(crate) skills: Skills,
@@ -34,6 +37,7 @@ pub struct Inner {
     pub(crate) knowledge: Knowledge,
     pub(crate) keys: Keys,
     pub(crate) metrics: Metrics,
+    pub(crate) history: RunHistory,
     pub(crate) readiness: Readiness,
     /// Runs in progress. They continue after their client disconnects.
     pub(crate) tasks: TaskTracker,
@@ -73,24 +77,28 @@ impl App {
         };
         let catalog = Catalog::new(config.catalog.clone());
         let catalog = catalog.map_err(|error| StoreError::Setting(error.to_string()))?;
-        Ok(Self(Arc::new(Inner {
+        let app = Self(Arc::new(Inner {
             catalog,
             skills: Skills::new(SkillWriter::new(storage.skills(), database.clone())),
             vetting: Vetting::detect(config.registry.vetting.clone()),
             config,
+            started_at: Timestamp::now(),
             database,
             storage,
             services,
             knowledge,
             keys,
             metrics: Metrics::default(),
+            history: RunHistory::default(),
             readiness: Readiness::default(),
             tasks: TaskTracker::new(),
             turns: AttemptSlots::default(),
             registry_state: RegistryState::default(),
             code: CodePolicy::default(),
             stop: CancellationToken::new(),
-        })))
+        }));
+        providers::load(&app).await;
+        Ok(app)
     }
 }
 

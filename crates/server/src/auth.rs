@@ -4,14 +4,17 @@
 //! the API defines: authentication, the scope of an API token, the request body, the rate limit of
 //! the route. The few public routes take [`Anonymous`].
 
-use std::{future::Future, time::Duration};
+use std::{
+    future::Future,
+    time::{Duration, Instant},
+};
 
 use axum::{
     extract::{FromRequest, MatchedPath, Request},
     http::{HeaderMap, Method, header, request::Parts},
 };
 use savoir_skill::digest::sha256_hex;
-use savoir_store::{ApiToken, Role, User, registry::Actor};
+use savoir_store::{AccountsVersion, ApiToken, Role, StoreError, Timestamp, User, registry::Actor};
 
 use crate::{
     access::{self, Scope},
@@ -19,8 +22,9 @@ use crate::{
     body::{self, Shape},
     client::{address_key, is_local, peer},
     error::{ApiError, ApiResult},
-    keys::Claims,
+    keys::{Audience, Claims},
     middleware::RateLimitStatus,
+    session_cookie,
 };
 
 /// An authenticated request.
@@ -78,9 +82,66 @@ impl Caller {
         }
     }
 
+    /// Whether the login or token is still valid, with the same rights.
+    async fn is_still_valid(&self, app: &App) -> Result<bool, StoreError> {
+        let accounts = app.database.accounts();
+        let user = match (&self.claims, &self.token) {
+            (Some(claims), _) if claims.expires_at() <= Timestamp::now() => None,
+            (Some(claims), _) => {
+                accounts.of_token(self.user.id, &claims.jti, claims.issued_at()).await?
+            }
+            (None, Some(token)) => {
+                let tokens = accounts.tokens(self.user.id).await?;
+                let over = |end: Option<Timestamp>| end.is_some_and(|end| end <= Timestamp::now());
+                let known = tokens.iter().any(|one| one.id == token.id && !over(one.expires_at));
+                if known { accounts.by_id(self.user.id).await? } else { None }
+            }
+            (None, None) => accounts.by_id(self.user.id).await?,
+        };
+        Ok(user.is_some_and(|user| user.active && (user.is_admin() || !self.user.is_admin())))
+    }
+
     /// The user id in the format that skill files contain.
     pub(crate) fn owner_id(&self) -> String {
         self.user.id.to_string()
+    }
+}
+
+/// How long a stream may go on after the last check of its reader.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The reader of an open stream, whose login may end before the stream does.
+#[derive(Debug)]
+pub(crate) struct StreamReader {
+    app: App,
+    caller: Caller,
+    checked_at: Instant,
+    /// The version of the accounts at the last check; none for a database on a server.
+    seen: Option<AccountsVersion>,
+}
+
+impl StreamReader {
+    pub(crate) fn new(app: App, caller: Caller) -> Self {
+        // No version: an account may have changed since the request was authenticated.
+        Self { app, caller, checked_at: Instant::now(), seen: None }
+    }
+
+    /// Whether the caller could still send the request that opened the stream. Asks the database
+    /// when an account has changed, and at least once in a second.
+    pub(crate) async fn is_allowed(&mut self) -> bool {
+        let version = self.app.database.accounts().current_version();
+        let is_fresh = self.checked_at.elapsed() < CHECK_INTERVAL;
+        if is_fresh && version.is_none_or(|version| Some(version) == self.seen) {
+            return true;
+        }
+        (self.seen, self.checked_at) = (version, Instant::now());
+        match self.caller.is_still_valid(&self.app).await {
+            Ok(valid) => valid,
+            Err(error) => {
+                tracing::warn!(%error, "a stream ends: its reader cannot be checked");
+                false
+            }
+        }
     }
 }
 
@@ -119,9 +180,9 @@ impl<B: FromBody> FromRequest<App> for Authenticated<B> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, app: &App) -> ApiResult<Self> {
-        let use_of = RouteUse::new(&request);
+        let use_of = RouteUse::new(app, &request);
         let scope = access::scope(&use_of.method, &use_of.route);
-        let caller = authenticate(app, request.headers(), scope).await?;
+        let caller = authenticate(app, &use_of.method, request.headers(), scope).await?;
         let body = B::from_body(request, app).await?;
         use_of.count_request(app, &format!("user:{}", caller.user.id)).await?;
         Ok(Self { caller, body })
@@ -142,7 +203,8 @@ impl<B: FromBody> FromRequest<App> for Anonymous<B> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, app: &App) -> ApiResult<Self> {
-        let use_of = RouteUse::new(&request);
+        // A cookie that nobody has verified raises no limit.
+        let use_of = RouteUse { from_app: false, ..RouteUse::new(app, &request) };
         let address = address_key(&app.config, request.headers(), request.extensions());
         let local = is_local(&app.config, request.headers(), peer(request.extensions()));
         let body = B::from_body(request, app).await?;
@@ -156,21 +218,24 @@ struct RouteUse {
     method: Method,
     route: String,
     budget: Option<RateLimitStatus>,
+    /// Whether a page of the web app sent it, with the session cookie.
+    from_app: bool,
 }
 
 impl RouteUse {
-    fn new(request: &Request) -> Self {
+    fn new(app: &App, request: &Request) -> Self {
         let method = request.method().clone();
         Self {
             // HEAD costs as much as GET.
             method: if method == Method::HEAD { Method::GET } else { method },
             route: route_of(request),
             budget: request.extensions().get().cloned(),
+            from_app: has_cookie_only(app, request.headers()),
         }
     }
 
     async fn count_request(&self, app: &App, who: &str) -> ApiResult<()> {
-        let limit = access::limit(&app.config.limits, &self.route);
+        let limit = access::limit(&app.config.limits, &self.route, self.from_app);
         let key = format!("{} {} {who}", self.method, self.route);
         count_request(app, &key, limit, self.budget.as_ref()).await
     }
@@ -204,10 +269,11 @@ pub(crate) async fn count_request(
 /// Authenticates a request and returns its user.
 pub(crate) async fn authenticate(
     app: &App,
+    method: &Method,
     headers: &HeaderMap,
     scope: Scope,
 ) -> ApiResult<Caller> {
-    let mut caller = find_caller(app, headers).await?;
+    let mut caller = find_caller(app, method, headers).await?;
     caller.check_scope(scope)?;
     // Without the scope admin, the token of an administrator sees only the data of its owner.
     if caller.check_scope(Scope::Admin).is_err() {
@@ -220,8 +286,12 @@ pub(crate) async fn authenticate(
 }
 
 /// Authenticates a request, whatever the scopes of its token.
-pub(crate) async fn authenticate_caller(app: &App, headers: &HeaderMap) -> ApiResult<Caller> {
-    let caller = find_caller(app, headers).await?;
+pub(crate) async fn authenticate_caller(
+    app: &App,
+    method: &Method,
+    headers: &HeaderMap,
+) -> ApiResult<Caller> {
+    let caller = find_caller(app, method, headers).await?;
     if caller.user.active {
         Ok(caller)
     } else {
@@ -229,13 +299,50 @@ pub(crate) async fn authenticate_caller(app: &App, headers: &HeaderMap) -> ApiRe
     }
 }
 
-async fn find_caller(app: &App, headers: &HeaderMap) -> ApiResult<Caller> {
+/// The owner of the token in the `Authorization` header; without this header, of the session
+/// cookie. The account may be disabled.
+pub(crate) async fn find_caller(
+    app: &App,
+    method: &Method,
+    headers: &HeaderMap,
+) -> ApiResult<Caller> {
     let invalid = || ApiError::unauthorized("Invalid or expired token");
-    find_token_owner(app, bearer_token(headers)?).await?.ok_or_else(invalid)
+    if has_cookie_only(app, headers) {
+        let caller = find_cookie_owner(app, headers).await?.ok_or_else(invalid)?;
+        session_cookie::check_origin(&app.config, method, headers)?;
+        return Ok(caller);
+    }
+    find_token_owner(app, bearer_token(headers)?, Audience::Bearer).await?.ok_or_else(invalid)
+}
+
+/// Whether a request has credentials, valid or not.
+pub(crate) fn has_credentials(app: &App, headers: &HeaderMap) -> bool {
+    headers.contains_key(header::AUTHORIZATION) || has_cookie_only(app, headers)
+}
+
+/// Whether the session cookie is the only credential of a request.
+pub(crate) fn has_cookie_only(app: &App, headers: &HeaderMap) -> bool {
+    !headers.contains_key(header::AUTHORIZATION)
+        && session_cookie::token(&app.config, headers).is_some()
+}
+
+/// The owner of the session cookie, if the session is valid. The account may be disabled.
+pub(crate) async fn find_cookie_owner(app: &App, headers: &HeaderMap) -> ApiResult<Option<Caller>> {
+    match session_cookie::token(&app.config, headers) {
+        // Only sessions are sent as cookies: an API token in a cookie is a mistake.
+        Some(token) if !token.starts_with(API_TOKEN_PREFIX) => {
+            find_token_owner(app, token, Audience::Cookie(&app.config.public_url)).await
+        }
+        _ => Ok(None),
+    }
 }
 
 /// The owner of a token, if the token is valid. The account may be disabled.
-async fn find_token_owner(app: &App, token: &str) -> ApiResult<Option<Caller>> {
+async fn find_token_owner(
+    app: &App,
+    token: &str,
+    audience: Audience<'_>,
+) -> ApiResult<Option<Caller>> {
     let accounts = app.database.accounts();
     if token.starts_with(API_TOKEN_PREFIX) {
         let found = accounts.by_token_digest(&token_digest(token)).await?;
@@ -243,7 +350,9 @@ async fn find_token_owner(app: &App, token: &str) -> ApiResult<Option<Caller>> {
             |(token, user): (ApiToken, User)| Caller { user, claims: None, token: Some(token) };
         return Ok(found.map(to_caller));
     }
-    let Some(claims) = app.keys.read(&app.database, token).await? else { return Ok(None) };
+    let Some(claims) = app.keys.read(&app.database, token, audience).await? else {
+        return Ok(None);
+    };
     let Some(id) = claims.user_id() else { return Ok(None) };
     let user = accounts.of_token(id, &claims.jti, claims.issued_at()).await?;
     Ok(user.map(|user| Caller { user, claims: Some(claims), token: None }))
@@ -257,7 +366,10 @@ fn bearer_token(headers: &HeaderMap) -> ApiResult<&str> {
     let value = headers.get(header::AUTHORIZATION).ok_or_else(missing)?;
     let value = value.to_str().map_err(|_| missing())?;
     // HTTP strips blanks at the end of a header, so the blank after `Bearer` may be missing.
-    let rest = value.strip_prefix("Bearer").ok_or_else(missing)?;
+    let (scheme, rest) = value.split_at_checked("Bearer".len()).ok_or_else(missing)?;
+    if !scheme.eq_ignore_ascii_case("Bearer") {
+        return Err(missing());
+    }
     if !(rest.is_empty() || rest.starts_with(' ')) {
         return Err(missing());
     }
@@ -276,8 +388,8 @@ pub(crate) fn token_digest(secret: &str) -> String {
 /// owner.
 pub(crate) async fn rate_key(app: &App, request: &Parts) -> ApiResult<String> {
     let caller = match bearer_token(&request.headers) {
-        Ok(token) => find_token_owner(app, token).await?,
-        Err(_) => None,
+        Ok(token) => find_token_owner(app, token, Audience::Bearer).await?,
+        Err(_) => find_cookie_owner(app, &request.headers).await?,
     };
     Ok(match caller.filter(|caller| caller.user.active) {
         Some(caller) => format!("user:{}", caller.user.id),

@@ -2,14 +2,19 @@
 
 use std::time::Duration;
 
-use axum::{body::to_bytes, extract::Request};
+use axum::{body::Body, extract::Request};
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt as _;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
 use crate::{
     error::{ApiError, ApiResult},
-    limits::{BODY_TIMEOUT_SECONDS, MAX_ECHO_BYTES, MAX_JSON_BYTES, MAX_SHAPE_ERRORS},
+    limits::{
+        BODY_TIMEOUT_SECONDS, DRAIN_SECONDS, MAX_DRAINED_BYTES, MAX_ECHO_BYTES, MAX_JSON_BYTES,
+        MAX_SHAPE_ERRORS,
+    },
 };
 
 /// One validation error of a body.
@@ -44,7 +49,7 @@ impl ShapeError {
 }
 
 /// Fields whose values are not repeated in errors.
-const SECRET_FIELDS: &[&str] = &["password", "current", "new", "token"];
+const SECRET_FIELDS: &[&str] = &["password", "current", "new", "token", "api_key"];
 
 /// The part of a value that is repeated in an error: no secrets, and not megabytes.
 fn redact_and_shorten(mut input: Value) -> Value {
@@ -166,6 +171,11 @@ impl Members {
             Some(_) => self.error("bool_type", key, "Input should be a valid boolean"),
         }
         false
+    }
+
+    /// An optional boolean; false if it is missing or null.
+    pub(crate) fn optional_boolean(&mut self, key: &str) -> bool {
+        self.value(key).is_some() && self.boolean(key)
     }
 
     /// An optional integer.
@@ -315,23 +325,57 @@ pub(crate) async fn from_request<T: Shape>(request: Request) -> ApiResult<T> {
 }
 
 /// The bytes of a request body, up to a limit.
-pub(crate) async fn bytes(request: Request, limit: usize) -> ApiResult<bytes::Bytes> {
+pub(crate) async fn bytes(request: Request, limit: usize) -> ApiResult<Bytes> {
     let length = request.headers().get(axum::http::header::CONTENT_LENGTH);
     let length = length.and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
-    if length.is_some_and(|length| length > limit) {
-        return Err(ApiError::too_large());
-    }
-    let whole =
-        timeout(Duration::from_secs(BODY_TIMEOUT_SECONDS), to_bytes(request.into_body(), limit));
-    whole.await.map_err(|_| ApiError::too_slow())?.map_err(|error| {
-        let too_long = std::error::Error::source(&error)
-            .is_some_and(<dyn std::error::Error>::is::<http_body_util::LengthLimitError>);
-        if too_long {
-            ApiError::too_large()
-        } else {
-            ApiError::bad_request("The request ended before its body was complete")
+    // A client that waits for `100 Continue` has sent nothing, and gets the response at once.
+    let waits = request.headers().contains_key(axum::http::header::EXPECT);
+    let mut body = request.into_body();
+    let whole = async {
+        match length {
+            Some(length) if length > limit => Ok(None),
+            _ => collect(&mut body, limit).await,
         }
-    })
+    };
+    let whole = timeout(Duration::from_secs(BODY_TIMEOUT_SECONDS), whole).await;
+    match whole.map_err(|_| ApiError::too_slow())? {
+        Ok(Some(bytes)) => Ok(bytes),
+        Ok(None) => {
+            if !waits {
+                drain(body).await;
+            }
+            Err(ApiError::too_large())
+        }
+        Err(_) => Err(ApiError::bad_request("The request ended before its body was complete")),
+    }
+}
+
+/// The bytes of a body; `None` if there are more than the limit.
+async fn collect(body: &mut Body, limit: usize) -> Result<Option<Bytes>, axum::Error> {
+    let mut all = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame?.into_data() else { continue };
+        if all.len() + data.len() > limit {
+            return Ok(None);
+        }
+        all.extend_from_slice(&data);
+    }
+    Ok(Some(all.freeze()))
+}
+
+/// Reads and drops more of a body that is too large: many clients read the response only when they
+/// have sent the whole body, and get no response if the connection is closed before.
+async fn drain(mut body: Body) {
+    let read = async {
+        let mut left = MAX_DRAINED_BYTES;
+        while let Some(Ok(frame)) = body.frame().await {
+            let size = frame.data_ref().map_or(0, Bytes::len);
+            let Some(rest) = left.checked_sub(size) else { break };
+            left = rest;
+        }
+    };
+    // A slow client gets its response without having sent everything.
+    let _ = timeout(Duration::from_secs(DRAIN_SECONDS), read).await;
 }
 
 #[cfg(test)]

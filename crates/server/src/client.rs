@@ -100,12 +100,18 @@ fn is_our_host(config: &Config, host: &str) -> bool {
         .is_some_and(|host| is_loopback(&host) || Some(host) == public.as_ref().and_then(Url::host))
 }
 
+/// Whether an `Origin` header is this server, or an origin that the configuration allows.
 fn is_our_page(config: &Config, headers: &HeaderMap, origin: &str) -> bool {
+    is_own_origin(config, headers, origin)
+        || config.cors_origins.iter().any(|allowed| allowed == origin)
+}
+
+/// Whether an `Origin` header is this server.
+pub(crate) fn is_own_origin(config: &Config, headers: &HeaderMap, origin: &str) -> bool {
     let same = text(headers, &header::HOST).is_some_and(|host| {
         origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://")) == Some(host)
     });
     same || origin == config.public_url
-        || config.cors_origins.iter().any(|allowed| allowed == origin)
 }
 
 #[cfg(test)]

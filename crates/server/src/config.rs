@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use savoir_flow::{services::TimeLimits, workflow::HttpPolicy};
 use savoir_store::Quotas;
 
-use crate::tool_runner::ToolRunner;
+use crate::{log_tail::LogTail, tool_runner::ToolRunner};
 
 /// Settings of the server. The default is for one user on one machine.
 #[derive(Clone, Debug)]
@@ -30,6 +30,8 @@ pub struct Config {
     pub time_limits: TimeLimits,
     /// How often a stream sends a keep-alive.
     pub heartbeat: Duration,
+    /// How long the history of runs is kept.
+    pub run_retention: Duration,
     /// How long streams may continue after the server is asked to stop.
     pub grace: Duration,
     pub registry: RegistryConfig,
@@ -41,6 +43,8 @@ pub struct Config {
     pub chat_tools: bool,
     /// Runs tools of skills for agents; `None` if tools must not run on the server.
     pub skill_tools: Option<ToolRunner>,
+    /// The newest lines of the log, which administrators can read; `None` if none are kept.
+    pub log_tail: Option<LogTail>,
 }
 
 /// The repositories from which users may import skills.
@@ -95,6 +99,25 @@ pub enum Registration {
     Closed,
 }
 
+impl Registration {
+    /// Whether a client may create an account.
+    pub(crate) fn allows(self, is_local: bool) -> bool {
+        match self {
+            Self::Local => is_local,
+            Self::Open => true,
+            Self::Closed => false,
+        }
+    }
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Open => "open",
+            Self::Closed => "closed",
+        }
+    }
+}
+
 /// Maximum requests in a minute; 0 means unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimits {
@@ -125,12 +148,14 @@ impl Default for Config {
             workflow_http: HttpPolicy::default(),
             time_limits: TimeLimits::default(),
             heartbeat: Duration::from_secs(15),
+            run_retention: Duration::from_hours(30 * 24),
             grace: Duration::from_secs(20),
             registry: RegistryConfig::default(),
             catalog: CatalogConfig::default(),
             integrations: Vec::new(),
             chat_tools: false,
             skill_tools: None,
+            log_tail: None,
         }
     }
 }

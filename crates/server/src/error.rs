@@ -11,7 +11,7 @@ use axum::{
 };
 use savoir_flow::skill_lookup::LoadError;
 use savoir_skill::dialect::agent_flow::Refusal;
-use savoir_store::{QuotaReached, StoreError};
+use savoir_store::{QuotaReached, StoreError, name_of_key};
 use serde_json::{Value, json};
 
 use crate::body::ShapeError;
@@ -114,6 +114,13 @@ impl ApiError {
         self
     }
 
+    /// Adds what the user can do about the error.
+    #[must_use]
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.body["hint"] = hint.into().into();
+        self
+    }
+
     #[must_use]
     pub(crate) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.push((name, value));
@@ -146,12 +153,27 @@ impl From<StoreError> for ApiError {
             StoreError::Quota(reached) => return (*reached).into(),
             StoreError::Full { .. } => (DISK_FULL_MESSAGE, 30),
             StoreError::Unavailable { .. } => (UNAVAILABLE_MESSAGE, 5),
+            StoreError::Locked { path } => {
+                return locked(path);
+            }
             _ => return Self::internal("Internal server error", &error),
         };
         tracing::error!(%error, "a request failed");
         Self::plain(StatusCode::SERVICE_UNAVAILABLE, text)
             .with_header(header::RETRY_AFTER, HeaderValue::from(seconds))
     }
+}
+
+/// The response while another program holds a lock.
+fn locked(path: &str) -> ApiError {
+    tracing::error!(path, "another program holds a lock for too long");
+    // The path of the folder on the server is not for clients; its last part names the skill.
+    let skill = path.rsplit('/').find(|part| !["", ".lock", "SKILL.md.lock"].contains(part));
+    let skill = name_of_key(skill.unwrap_or_default());
+    let message =
+        format!("Another program holds the lock of '{skill}' in the storage. Try again later.");
+    ApiError::plain(StatusCode::SERVICE_UNAVAILABLE, message)
+        .with_header(header::RETRY_AFTER, HeaderValue::from(5))
 }
 
 impl From<QuotaReached> for ApiError {
@@ -171,5 +193,21 @@ impl IntoResponse for ApiError {
         let mut response = (self.status, Json(self.body)).into_response();
         response.headers_mut().extend(self.headers);
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_is_reported_with_the_skill() {
+        for path in ["/data/skills/tea", "/data/skills/tea~7/SKILL.md.lock"] {
+            let error = ApiError::from(StoreError::Locked { path: path.to_owned() });
+            assert_eq!(error.status(), StatusCode::SERVICE_UNAVAILABLE);
+            let message =
+                "Another program holds the lock of 'tea' in the storage. Try again later.";
+            assert_eq!(error.text(), message, "{path}");
+        }
     }
 }

@@ -2,18 +2,24 @@
 
 use std::sync::Arc;
 
+use savoir_agent::node_agent::WorkflowAgent;
 use savoir_flow::workflow::{
-    Features, Graph, StoreJournal, WorkflowHost, WorkflowRun, journal::LEASE,
+    Features, Graph, NodeAgent, StoreJournal, WorkflowHost, WorkflowRun, journal::LEASE,
 };
-use savoir_store::{Execution, Workflow};
+use savoir_store::{Execution, RunKind, Workflow};
+use serde_json::json;
 use uuid::Uuid;
 
 use crate::{
+    access::Scope,
     app::App,
     auth::Caller,
     error::{ApiError, ApiResult},
+    library::PersonalLibrary,
     routes::settings::{Flag, is_flag_on},
+    run_history::NewRun,
     skill_lookup::PersonalSkills,
+    tool_runner,
 };
 
 /// A workflow execution that this process has claimed.
@@ -29,6 +35,26 @@ pub(crate) struct RunningExecution {
 }
 
 impl RunningExecution {
+    pub(crate) fn id(&self) -> &str {
+        &self.execution.id
+    }
+
+    /// The record of this run.
+    pub(crate) fn new_run(&self, caller: &Caller) -> NewRun {
+        let mut inputs = json!({"input": self.execution.initial_input});
+        if let Some(model) = &self.execution.model {
+            inputs["model"] = json!(model);
+        }
+        NewRun {
+            id: Some(self.execution.id.clone()),
+            kind: RunKind::Workflow,
+            user_id: caller.user.id,
+            name: self.workflow.name.clone(),
+            target: self.workflow.id.clone(),
+            inputs,
+        }
+    }
+
     /// The input for the workflow engine.
     pub(crate) fn run(&self) -> WorkflowRun<'_> {
         WorkflowRun {
@@ -70,8 +96,12 @@ pub(crate) async fn begin(
 }
 
 /// Claims an interrupted execution to resume it; `None` if another process has claimed it.
-pub(crate) async fn resume(app: &App, execution: Execution) -> ApiResult<Option<RunningExecution>> {
-    let Some(caller) = owner_of(app, &execution).await? else {
+pub(crate) async fn resume(
+    app: &App,
+    resumed_by: &Caller,
+    execution: Execution,
+) -> ApiResult<Option<RunningExecution>> {
+    let Some(caller) = owner_of(app, resumed_by, &execution).await? else {
         return Err(ApiError::not_found(format!("Execution {} not found", execution.id)));
     };
     let workflow = app.database.workflows().get(&execution.workflow_id).await?;
@@ -90,11 +120,19 @@ pub(crate) async fn resume(app: &App, execution: Execution) -> ApiResult<Option<
 }
 
 /// The user who started an execution. It resumes with the skills of this user, even if another user
-/// resumes it.
-async fn owner_of(app: &App, execution: &Execution) -> ApiResult<Option<Caller>> {
+/// resumes it, but with no more rights than the resuming caller has.
+async fn owner_of(
+    app: &App,
+    resumed_by: &Caller,
+    execution: &Execution,
+) -> ApiResult<Option<Caller>> {
     let Some(id) = execution.user_id else { return Ok(None) };
+    if id == resumed_by.user.id {
+        return Ok(Some(resumed_by.clone()));
+    }
     let user = app.database.accounts().by_id(id).await?;
-    Ok(user.filter(|user| user.active).map(Caller::on_behalf_of))
+    let owner = user.filter(|user| user.active).map(Caller::on_behalf_of);
+    Ok(owner.map(|owner| Caller { token: resumed_by.token.clone(), ..owner }))
 }
 
 /// An execution with the state that its stored events describe.
@@ -119,6 +157,18 @@ fn new_worker() -> String {
     Uuid::new_v4().to_string()
 }
 
+/// The agent for LLM nodes, under the same conditions as for chat.
+fn node_agent(app: &App, caller: &Caller) -> Option<Arc<dyn NodeAgent>> {
+    if !app.config.chat_tools || caller.check_scope(Scope::SkillsRun).is_err() {
+        return None;
+    }
+    Some(Arc::new(WorkflowAgent {
+        services: app.services.clone(),
+        library: Arc::new(PersonalLibrary::new(app.clone(), caller.clone())),
+        skill_tools: tool_runner::tools(app, caller),
+    }))
+}
+
 /// The resources that workflows of a user may use.
 pub(crate) async fn host(app: &App, caller: &Caller) -> ApiResult<WorkflowHost> {
     let features = Features {
@@ -131,5 +181,6 @@ pub(crate) async fn host(app: &App, caller: &Caller) -> ApiResult<WorkflowHost> 
         features,
         http: app.config.workflow_http.clone(),
         code: app.code.clone(),
+        agent: node_agent(app, caller),
     })
 }

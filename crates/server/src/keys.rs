@@ -31,8 +31,28 @@ const KEY_REFRESH_INTERVAL: Duration = Duration::from_secs(2);
 
 const ISSUER: &str = "savoir";
 const AUDIENCE: &str = "savoir-api";
+const COOKIE_AUDIENCE: &str = "savoir-app";
 /// A separate audience, so that a link cannot be used as a token, nor a token as a link.
 const LINK_AUDIENCE: &str = "savoir-embed";
+
+/// Where a session token is accepted. Browsers send a cookie to every port of a host, so that its
+/// value must be useless as a bearer token, and for another server.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Audience<'a> {
+    /// In the header `Authorization`.
+    Bearer,
+    /// In the session cookie of the server at this URL.
+    Cookie(&'a str),
+}
+
+impl Audience<'_> {
+    fn name(self) -> String {
+        match self {
+            Self::Bearer => AUDIENCE.to_owned(),
+            Self::Cookie(url) => format!("{COOKIE_AUDIENCE} {url}"),
+        }
+    }
+}
 
 /// The claims of a session token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -139,13 +159,14 @@ impl Keys {
     pub(crate) async fn issue(
         &self,
         database: &Database,
+        audience: Audience<'_>,
         user_id: i64,
         since: Timestamp,
     ) -> Result<String, StoreError> {
         let now = Timestamp::now();
         let claims = Claims {
             iss: ISSUER.to_owned(),
-            aud: AUDIENCE.to_owned(),
+            aud: audience.name(),
             sub: user_id.to_string(),
             jti: Uuid::new_v4().simple().to_string(),
             iat: now.seconds(),
@@ -193,17 +214,21 @@ impl Keys {
         &self,
         database: &Database,
         token: &str,
+        audience: Audience<'_>,
     ) -> Result<Option<Claims>, StoreError> {
         self.refresh(database).await?;
+        let audience = audience.name();
         let digest: [u8; 32] = Sha256::digest(token.as_bytes()).into();
         if let Some(VerifiedToken { key, claims }) = self.cached_token(&digest) {
-            let good = self.has_key(&key) && claims.expires_at() > Timestamp::now();
+            let good = self.has_key(&key)
+                && claims.aud == audience
+                && claims.expires_at() > Timestamp::now();
             return Ok(good.then_some(claims));
         }
         let Some(id) = decode_header(token).ok().and_then(|header| header.kid) else {
             return Ok(None);
         };
-        let Some(claims) = self.verify::<Claims>(&id, token, AUDIENCE) else { return Ok(None) };
+        let Some(claims) = self.verify::<Claims>(&id, token, &audience) else { return Ok(None) };
         self.cache_token(digest, VerifiedToken { key: id, claims: claims.clone() });
         Ok(Some(claims))
     }

@@ -15,7 +15,7 @@ use crate::{
     app::App,
     auth::Caller,
     mcp::SkillFiles,
-    personal::{ConflictReason, SkillToStore, StoreSkillError},
+    personal::{ConflictReason, SkillToStore, StoreSkillError, is_text},
     skill_lookup::ParsedSkill,
 };
 
@@ -49,14 +49,15 @@ impl PersonalLibrary {
     async fn find(&self, name: &str) -> Result<(Arc<ParsedSkill>, SkillFacts), LibraryError> {
         let kept = self.app.skills.personal_one(&self.caller, name).await.map_err(store_failed)?;
         if let Some(kept) = kept {
-            let noted = self.app.database.skill_facts().get(name).await.map_err(store_failed)?;
+            let noted = self.app.database.skill_facts().get(&kept.file.key).await;
+            let noted = noted.map_err(store_failed)?;
             let facts = kept.facts(noted.as_ref());
             if facts.is_offered() {
                 return Ok((kept, facts));
             }
         }
         let others = self.load_available().await?;
-        let names = others.iter().map(|(kept, _)| kept.file.name.as_str());
+        let names = others.iter().map(|(kept, _)| kept.file.name());
         Err(LibraryError::unknown(name, names))
     }
 
@@ -70,13 +71,14 @@ impl PersonalLibrary {
     async fn text_files(&self, name: &str) -> Result<Vec<String>, LibraryError> {
         let (kept, _) = self.find(name).await?;
         skill_for_caller(&kept, CalledBy::Model)?;
+        let key = kept.file.key.as_str();
         let entries =
-            self.app.skills.skill_writer().files().resources(name).await.map_err(store_failed)?;
+            self.app.skills.skill_writer().files().resources(key).await.map_err(store_failed)?;
         let small: Vec<_> =
             entries.into_iter().filter(|entry| entry.size <= MAX_SERVED_FILE_BYTES).collect();
         let mut texts = Vec::new();
         for some in small.chunks(CONCURRENT_READS) {
-            let known = join_all(some.iter().map(|entry| self.is_text(name, &entry.path))).await;
+            let known = join_all(some.iter().map(|entry| self.is_text(key, &entry.path))).await;
             let known = some.iter().zip(known).filter(|(_, is_text)| *is_text);
             texts.extend(known.map(|(entry, _)| entry.path.clone()));
         }
@@ -84,28 +86,25 @@ impl PersonalLibrary {
     }
 
     /// Whether a file can be read as text.
-    async fn is_text(&self, name: &str, path: &str) -> bool {
-        let found = self
-            .app
-            .skills
-            .skill_writer()
-            .files()
-            .resource(name, path, MAX_SERVED_FILE_BYTES)
-            .await;
-        matches!(found, Ok(Some(found)) if std::str::from_utf8(&found.bytes).is_ok())
+    async fn is_text(&self, key: &str, path: &str) -> bool {
+        let found =
+            self.app.skills.skill_writer().files().resource(key, path, MAX_SERVED_FILE_BYTES).await;
+        matches!(found, Ok(Some(found)) if is_text(&found.bytes))
     }
 
-    /// Whether a skill exists and can be used at all, by a model or by a person.
-    pub(crate) async fn check_exists(&self, name: &str) -> Result<(), LibraryError> {
+    /// The key of a skill that can be used at all, by a model or by a person.
+    pub(crate) async fn find_usable_key(&self, name: &str) -> Result<String, LibraryError> {
         let (kept, _) = self.find(name).await?;
-        parsed_skill(&kept).map(|_| ())
+        parsed_skill(&kept)?;
+        Ok(kept.file.key.clone())
     }
 
     async fn text(&self, name: &str, path: &str) -> Result<String, LibraryError> {
         let (kept, _) = self.find(name).await?;
         skill_for_caller(&kept, CalledBy::Model)?;
         let files = self.app.skills.skill_writer().files();
-        let entries = files.resources(name).await.map_err(store_failed)?;
+        let key = kept.file.key.as_str();
+        let entries = files.resources(key).await.map_err(store_failed)?;
         let (own, given) = (name.to_owned(), path.to_owned());
         let Some(entry) = entries.into_iter().find(|entry| entry.path == path) else {
             return Err(LibraryError::NoFile { name: own, path: given });
@@ -113,13 +112,14 @@ impl PersonalLibrary {
         if entry.size > MAX_SERVED_FILE_BYTES {
             return Err(LibraryError::TooLarge { path: given, size: entry.size });
         }
-        let found =
-            files.resource(name, path, MAX_SERVED_FILE_BYTES).await.map_err(store_failed)?;
+        let found = files.resource(key, path, MAX_SERVED_FILE_BYTES).await.map_err(store_failed)?;
         let Some(found) = found else {
             return Err(LibraryError::NoFile { name: own, path: given });
         };
-        let text = String::from_utf8(found.bytes.into());
-        text.map_err(|_| LibraryError::NoText { path: given })
+        match String::from_utf8(found.bytes.into()) {
+            Ok(text) if !text.contains('\0') => Ok(text),
+            _ => Err(LibraryError::NoText { path: given }),
+        }
     }
 
     async fn store_draft(&self, draft: &Draft) -> Result<String, LibraryError> {
@@ -143,7 +143,7 @@ impl PersonalLibrary {
             }
         });
         match settled.await {
-            Ok(settled) => Ok(settled.file.name),
+            Ok(settled) => Ok(settled.file.name().to_owned()),
             Err(StoreSkillError::Store(error)) => Err(store_failed(error)),
             Err(StoreSkillError::Conflict(name) | StoreSkillError::Taken(name)) => {
                 Err(refused(format!("a skill `{name}` is there already; take another name")))
@@ -166,7 +166,7 @@ fn filter_available(
     noted: &HashMap<String, SkillFacts>,
 ) -> Vec<(Arc<ParsedSkill>, SkillFacts)> {
     let with_facts = kept.into_iter().map(|kept| {
-        let facts = kept.facts(noted.get(&kept.file.name));
+        let facts = kept.facts(noted.get(&kept.file.key));
         (kept, facts)
     });
     with_facts.filter(|(_, facts)| facts.is_offered()).collect()
@@ -174,9 +174,10 @@ fn filter_available(
 
 /// A parsed skill; an error if it cannot be used.
 fn parsed_skill(kept: &ParsedSkill) -> Result<&Skill, LibraryError> {
-    let name = &kept.file.name;
-    let broken =
-        |reason: &str| LibraryError::Broken { name: name.clone(), reason: reason.to_owned() };
+    let broken = |reason: &str| LibraryError::Broken {
+        name: kept.file.name().to_owned(),
+        reason: reason.to_owned(),
+    };
     kept.parsed_skill().map_err(broken)
 }
 
@@ -205,7 +206,7 @@ impl Library for PersonalLibrary {
             let offered = self.load_available().await?;
             let broken = offered.iter().filter_map(|(kept, _)| {
                 let reason = kept.parsed_skill().err()?.to_owned();
-                Some(UnusableSkill { name: kept.file.name.clone(), reason })
+                Some(UnusableSkill { name: kept.file.name().to_owned(), reason })
             });
             Ok(broken.collect())
         })
@@ -222,7 +223,7 @@ impl Library for PersonalLibrary {
     fn choices(&self) -> BoxFuture<'_, Result<Vec<String>, LibraryError>> {
         Box::pin(async {
             let offered = self.load_available().await?;
-            Ok(offered.iter().map(|(kept, _)| kept.file.name.clone()).collect())
+            Ok(offered.iter().map(|(kept, _)| kept.file.name().to_owned()).collect())
         })
     }
 
@@ -240,9 +241,9 @@ impl Library for PersonalLibrary {
 
     fn used<'a>(&'a self, name: &'a str) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            let Ok((_, facts)) = self.find(name).await else { return };
+            let Ok((kept, facts)) = self.find(name).await else { return };
             // If this fails, the skill only looks less recently used than it is.
-            if let Err(error) = self.app.database.skill_facts().used(name, &facts).await {
+            if let Err(error) = self.app.database.skill_facts().used(&kept.file.key, &facts).await {
                 tracing::warn!(skill = name, %error, "the use of a skill was not noted");
             }
         })
@@ -262,7 +263,7 @@ impl SkillFiles for PersonalLibrary {
             let (kept, _) = self.find(skill).await?;
             skill_for_caller(&kept, CalledBy::Model)?;
             let own = (MANIFEST.to_owned(), kept.file.text.len() as u64);
-            let entries = self.app.skills.skill_writer().files().resources(skill).await;
+            let entries = self.app.skills.skill_writer().files().resources(&kept.file.key).await;
             let others =
                 entries.map_err(store_failed)?.into_iter().map(|entry| (entry.path, entry.size));
             let mut files: Vec<_> = std::iter::once(own).chain(others).collect();
@@ -289,7 +290,8 @@ impl SkillFiles for PersonalLibrary {
                 };
             }
             let files = self.app.skills.skill_writer().files();
-            let found = files.resource(skill, path, most as u64).await.map_err(store_failed)?;
+            let found = files.resource(&kept.file.key, path, most as u64).await;
+            let found = found.map_err(store_failed)?;
             let missing = || LibraryError::NoFile { name: skill.to_owned(), path: path.to_owned() };
             Ok(found.ok_or_else(missing)?.bytes.into())
         })

@@ -16,6 +16,13 @@ pub(crate) const MAX_HEADER_BYTES: usize = 32 * 1024;
 /// Seconds within which a body must arrive; an upload of 5 MiB takes some on a slow connection.
 pub(crate) const BODY_TIMEOUT_SECONDS: u64 = 60;
 
+/// Maximum bytes of a body above the limit that are read and dropped, so that the client reads the
+/// response.
+pub(crate) const MAX_DRAINED_BYTES: usize = 32 * 1024 * 1024;
+
+/// Seconds within which these bytes must arrive.
+pub(crate) const DRAIN_SECONDS: u64 = 5;
+
 /// Seconds after which a connection is closed if the client reads nothing.
 pub(crate) const WRITE_TIMEOUT_SECONDS: u64 = 60;
 
@@ -53,5 +60,5 @@ pub(crate) const MAX_CACHED_SKILLS: usize = 1024;
 /// Maximum API tokens of one user.
 pub(crate) const MAX_TOKENS: usize = 100;
 
-/// Maximum bytes of the setup form.
-pub(crate) const MAX_FORM_BYTES: usize = 16 * 1024;
+/// Maximum runs in the history of one user. Older ones are deleted.
+pub(crate) const MAX_RUNS_OF_USER: i64 = 10_000;

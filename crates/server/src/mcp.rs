@@ -21,9 +21,16 @@ mod session_activity;
 mod stdio;
 mod tools;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use savoir_agent::{library::Library, skill_tools::SkillTools};
+use savoir_agent::{library::Library, skill_tools::SkillTools, toolset::ToolAnswer};
+use savoir_store::RunKind;
+use serde_json::Value;
+
+use crate::{
+    app::App,
+    run_history::{NewRun, record_finished},
+};
 
 pub(crate) use self::http::{PATH, router};
 pub use self::{
@@ -44,4 +51,33 @@ pub struct McpContext {
     pub lacking: Option<String>,
     /// Skills whose tools are listed from the start.
     pub pinned: Vec<String>,
+    /// Records calls in the history of a server; `None` outside of one.
+    pub history: Option<CallHistory>,
+}
+
+/// Records the calls of one user in the history of runs.
+#[derive(Clone, Debug)]
+pub struct CallHistory {
+    app: App,
+    user_id: i64,
+}
+
+impl CallHistory {
+    fn new(app: &App, user_id: i64) -> Self {
+        Self { app: app.clone(), user_id }
+    }
+
+    async fn record(&self, name: &str, arguments: Value, took: Duration, answer: &ToolAnswer) {
+        let new = NewRun {
+            id: None,
+            kind: RunKind::Mcp,
+            user_id: self.user_id,
+            name: name.to_owned(),
+            target: name.to_owned(),
+            inputs: arguments,
+        };
+        let text = answer.text.clone();
+        let outcome = if answer.failure.is_some() { Err(text) } else { Ok(text) };
+        record_finished(&self.app, new, took, outcome).await;
+    }
 }

@@ -1,11 +1,14 @@
 //! Extractors for path parameters and queries.
 
+use std::convert::Infallible;
+
 use axum::{
     extract::{FromRequestParts, Request, path::ErrorKind, rejection::PathRejection},
     http::request::Parts,
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use utoipa::IntoParams;
 
 use crate::{
     app::App,
@@ -55,6 +58,65 @@ impl<T: Params> FromBody for Query<T> {
     }
 }
 
+/// The owner of a skill, if several users have one of the same name.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct OwnerQuery {
+    /// The owner of the skill, if several users have one of this name: the id of an account, or
+    /// `shared` for the skill without an owner.
+    #[param(required = false)]
+    pub(crate) owner: Option<String>,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for OwnerQuery {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let query = parts.uri.query().unwrap_or_default();
+        let mut pairs = url::form_urlencoded::parse(query.as_bytes());
+        let owner = pairs.find(|(name, _)| name == "owner");
+        Ok(Self { owner: owner.map(|(_, value)| value.into_owned()) })
+    }
+}
+
+/// A part of a list. Without a limit, all of it.
+#[derive(Clone, Copy, Debug, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Page {
+    /// How many items at most.
+    #[param(minimum = 1, maximum = 1000, required = false, value_type = Option<i64>)]
+    limit: i64,
+    /// How many items to skip.
+    #[param(minimum = 0, required = false, value_type = Option<i64>)]
+    offset: i64,
+}
+
+impl Params for Page {
+    fn read(pairs: &mut QueryPairs) -> Self {
+        Self {
+            limit: pairs.integer("limit", i64::MAX, 1, 1000),
+            offset: pairs.integer("offset", 0, 0, i64::MAX),
+        }
+    }
+}
+
+impl Page {
+    /// The part of a list.
+    pub(crate) fn of<T>(self, all: &[T]) -> &[T] {
+        let start = self.offset().min(all.len());
+        let end = start.saturating_add(self.limit()).min(all.len());
+        &all[start..end]
+    }
+
+    pub(crate) fn limit(self) -> usize {
+        usize::try_from(self.limit).unwrap_or(usize::MAX)
+    }
+
+    pub(crate) fn offset(self) -> usize {
+        usize::try_from(self.offset).unwrap_or(usize::MAX)
+    }
+}
+
 /// The parameters of a query, and the errors found so far.
 #[derive(Debug)]
 pub(crate) struct QueryPairs {
@@ -70,6 +132,11 @@ impl QueryPairs {
         }
         self.reject("missing", name, "Field required", Value::Null);
         String::new()
+    }
+
+    /// An optional text.
+    pub(crate) fn optional_text(&self, name: &str) -> Option<String> {
+        self.last(name).map(str::to_owned)
     }
 
     /// An integer, or a default if it is missing.
@@ -91,6 +158,19 @@ impl QueryPairs {
             }
         };
         self.reject(kind, name, message, text.into());
+        default
+    }
+
+    /// A number, or a default if it is missing.
+    pub(crate) fn number(&mut self, name: &'static str, default: f64, min: f64, max: f64) -> f64 {
+        let Some(text) = self.last(name).map(str::to_owned) else { return default };
+        match text.trim().parse::<f64>() {
+            Ok(number) if (min..=max).contains(&number) => return number,
+            _ => {
+                let message = format!("Input should be a number from {min} to {max}");
+                self.reject("float_parsing", name, message, text.into());
+            }
+        }
         default
     }
 

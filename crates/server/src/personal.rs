@@ -23,14 +23,17 @@ pub(crate) use integrations::project_until;
 pub use integrations::{ProjectionReport, project};
 pub use item::Item;
 pub(crate) use item::digest;
+pub(crate) use package::is_text;
 pub use package::{
-    Exported, Package, PackageError, ResourceSelection, from_bytes, from_tree, to_others,
+    Exported, Package, PackageError, ResourceSelection, from_bytes, from_manifest, from_tree,
+    to_others,
 };
 pub use reading::read;
 use skill_writer::Notes;
 pub use skill_writer::{
     ConflictReason, ReplacedSkill, SkillToStore, SkillWriter, StoreSkillError, StoredSkill,
 };
+pub(crate) use skill_writer::{owner_line, owner_of};
 
 use savoir_store::{Resource, StoreError};
 
@@ -42,17 +45,17 @@ const MAX_FILE_BYTES_IN_STORE: u64 = savoir_package::limits::MAX_FILE_BYTES;
 
 impl SkillWriter {
     /// All files of a skill except its SKILL.md.
-    pub async fn resources(&self, name: &str) -> Result<Vec<Resource>, StoreError> {
+    pub async fn resources(&self, key: &str) -> Result<Vec<Resource>, StoreError> {
         let mut found = Vec::new();
-        for entry in self.files().resources(name).await? {
-            found.extend(self.files().resource(name, &entry.path, MAX_FILE_BYTES_IN_STORE).await?);
+        for entry in self.files().resources(key).await? {
+            found.extend(self.files().resource(key, &entry.path, MAX_FILE_BYTES_IN_STORE).await?);
         }
         Ok(found)
     }
 
     /// The paths of all files of a skill except its SKILL.md.
-    pub async fn paths(&self, name: &str) -> Result<Vec<String>, StoreError> {
-        let entries = self.files().resources(name).await?;
+    pub async fn paths(&self, key: &str) -> Result<Vec<String>, StoreError> {
+        let entries = self.files().resources(key).await?;
         Ok(entries.into_iter().map(|entry| entry.path).collect())
     }
 }

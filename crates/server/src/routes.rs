@@ -3,20 +3,27 @@
 mod admin;
 mod auth;
 mod catalog;
+mod catalog_preview;
 mod chat;
 mod docs;
 mod health;
+mod inspect;
 mod knowledge;
+mod knowledge_settings;
 mod personal;
+mod providers;
 mod publish;
 mod reference;
 mod registry;
 mod runs;
+mod server_info;
+mod session;
 mod sessions;
 pub(crate) mod settings;
 mod setup;
 mod skills;
 mod tokens;
+mod usage;
 mod workflows;
 
 pub(crate) use registry::{scan_backlog, serve_fresh_cached};
@@ -24,6 +31,7 @@ pub use setup::setup_link;
 
 use axum::{
     Router,
+    extract::Request,
     http::{HeaderValue, Method, StatusCode, Uri, header},
     middleware,
     response::{IntoResponse as _, Response},
@@ -43,6 +51,7 @@ use crate::{
     app::App,
     error::ApiError,
     middleware::{limit_all, observe},
+    web,
 };
 
 /// The router of a server, with all routes and middleware.
@@ -51,7 +60,7 @@ pub fn router(app: App) -> Router {
     let routes = routes
         .merge(health::router())
         .merge(reference::router())
-        .merge(setup::router())
+        .merge(web::web_app())
         .merge(crate::mcp::router())
         .merge(registry::files());
     layered(routes, app)
@@ -106,16 +115,24 @@ fn documented() -> OpenApiRouter<App> {
 fn api() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .merge(auth::router())
+        .merge(session::router())
+        .merge(setup::router())
         .merge(tokens::router())
         .merge(admin::router())
+        .merge(providers::router())
+        .merge(usage::router())
+        .merge(server_info::router())
         .merge(settings::router())
         .merge(publish::router())
         .merge(skills::router())
+        .merge(inspect::router())
         .merge(personal::router())
         .merge(catalog::router())
+        .merge(catalog_preview::router())
         .merge(chat::router())
         .merge(sessions::router())
         .merge(knowledge::router())
+        .merge(knowledge_settings::router())
         .merge(workflows::router())
         .merge(runs::router())
 }
@@ -133,8 +150,8 @@ fn document() -> OpenApi {
     document
 }
 
-async fn not_found() -> ApiError {
-    ApiError::not_found("Not Found")
+async fn not_found(request: Request) -> Response {
+    web::fallback(&request).unwrap_or_else(|| ApiError::not_found("Not Found").into_response())
 }
 
 async fn method_not_allowed(uri: Uri) -> Response {

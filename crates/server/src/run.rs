@@ -22,9 +22,13 @@ use tower::Service as _;
 
 use crate::{
     app::App,
-    limits::{HEADER_TIMEOUT_SECONDS, MAX_CONNECTIONS, MAX_HEADER_BYTES, WRITE_TIMEOUT_SECONDS},
-    personal, readiness,
+    limits::{
+        HEADER_TIMEOUT_SECONDS, MAX_CONNECTIONS, MAX_HEADER_BYTES, MAX_RUNS_OF_USER,
+        WRITE_TIMEOUT_SECONDS,
+    },
+    personal, providers, readiness,
     routes::{router, scan_backlog, serve_fresh_cached},
+    run_history::watch_runs,
     write_timeout::WriteTimeout,
 };
 
@@ -54,6 +58,11 @@ pub async fn serve(
     let stopping = CancellationToken::new();
     tokio::spawn(wait_for_stop(app.clone(), stopping.clone(), stop));
     tokio::spawn(readiness::watch(app.clone(), stopping.clone()));
+    if let Err(error) = app.storage.skills().remove_unfinished().await {
+        tracing::warn!(%error, "unfinished files of skills were not removed");
+    }
+    app.tasks.spawn(watch_runs(app.clone(), stopping.clone()));
+    app.tasks.spawn(providers::watch(app.clone(), stopping.clone()));
     let housekeeping = tokio::spawn(sweep(app.clone(), stopping.clone()));
     app.tasks.spawn(scan_registry(app.clone(), stopping.clone()));
     app.tasks.spawn(import_integrations(app.clone(), stopping.clone()));
@@ -261,6 +270,8 @@ async fn sweep(app: App, stopping: CancellationToken) {
         if let Err(error) = database.registry(&app.storage).mark().await {
             tracing::warn!(%error, "the mark in the storage was not left again");
         }
+        let oldest = now.minus(app.config.run_retention);
+        log_result("runs", database.runs().sweep(oldest, MAX_RUNS_OF_USER).await);
         log_result(
             "executions",
             database.workflows().sweep_executions(now.minus(EXECUTION_RETENTION)).await,

@@ -1,12 +1,12 @@
 //! Finds stored skills and the ones that a user can see.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
 
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode, header};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use savoir_flow::skill_lookup::{LoadError, SkillLookup};
@@ -14,11 +14,14 @@ use savoir_skill::{
     Skill,
     dialect::{
         agent_flow::{self, Purpose, Refusal, StoredSkillFile, model_settings},
-        personal_agent::Lifecycle,
+        personal_agent::{Lifecycle, Provenance},
     },
+    digest::sha256_hex,
     skill::Input,
 };
-use savoir_store::{SkillFacts, SkillFile, SkillFiles, StoreError, Timestamp, WriteError};
+use savoir_store::{
+    SkillFacts, SkillFile, SkillFiles, StoreError, Timestamp, WriteError, name_of_key,
+};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -27,7 +30,8 @@ use crate::{
     auth::Caller,
     error::{ApiError, ApiResult, WithRouteMessage as _},
     limits::MAX_CACHED_SKILLS,
-    personal::{self, RESERVED_NAMES, SkillWriter, StoreSkillError},
+    params::OwnerQuery,
+    personal::{self, RESERVED_NAMES, SkillWriter, StoreSkillError, owner_line, owner_of},
 };
 
 /// How often the time of the last use of a skill is stored.
@@ -101,6 +105,9 @@ pub(crate) struct SkillSummary {
     has_inputs: bool,
     has_knowledge_base: bool,
     updated_at: String,
+    /// The owner; only for administrators.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_id: Option<String>,
 }
 
 impl ParsedSkill {
@@ -112,7 +119,7 @@ impl ParsedSkill {
 
     /// The parsed skill for agents, or the reason why it cannot be used.
     pub(crate) fn parsed_skill(&self) -> Result<&Skill, &str> {
-        let read = || personal::read(&self.file.name, &self.file.text);
+        let read = || personal::read(self.file.name(), &self.file.text);
         self.portable.get_or_init(read).as_ref().map_err(String::as_str)
     }
 
@@ -130,7 +137,12 @@ impl ParsedSkill {
             has_inputs: !skill.inputs.is_empty(),
             has_knowledge_base: skill.policy.knowledge_base.is_some(),
             updated_at: self.file.updated_at.to_string(),
+            user_id: None,
         }
+    }
+
+    pub(crate) fn summary_with_owner(&self) -> SkillSummary {
+        SkillSummary { user_id: self.stored.owner.clone(), ..self.summary() }
     }
 
     pub(crate) fn owner(&self) -> Option<&str> {
@@ -140,7 +152,7 @@ impl ParsedSkill {
     /// Whether an agent of the caller may see the skill.
     fn is_visible_to(&self, caller: &Caller) -> bool {
         (self.owner().is_none() || self.is_owned_by(caller))
-            && !RESERVED_NAMES.contains(&self.file.name.as_str())
+            && !RESERVED_NAMES.contains(&self.file.name())
     }
 
     fn is_owned_by(&self, caller: &Caller) -> bool {
@@ -198,14 +210,35 @@ impl Skills {
     }
 
     /// Skills that an agent of the caller may see: their own and those without an owner, sorted by
-    /// name. Skills of other users are excluded, even for administrators.
+    /// name. Of two with the same name, the caller's own counts. Skills of other users are excluded,
+    /// even for administrators.
     pub(crate) async fn personal(
         &self,
         caller: &Caller,
     ) -> Result<Vec<Arc<ParsedSkill>>, StoreError> {
         let files = self.files.list().await?;
         let kept = files.into_iter().filter_map(|file| self.parse_stored(file).ok());
-        Ok(kept.filter(|kept| kept.is_visible_to(caller)).collect())
+        let mut seen: Vec<_> = kept.filter(|kept| kept.is_visible_to(caller)).collect();
+        seen.sort_by(|a, b| {
+            let own_first = b.is_owned_by(caller).cmp(&a.is_owned_by(caller));
+            a.file.name().cmp(b.file.name()).then(own_first)
+        });
+        seen.dedup_by(|a, b| a.file.name() == b.file.name());
+        Ok(seen)
+    }
+
+    /// The skills of which an agent of the caller has a choice, or all for an administrator; newest
+    /// first.
+    pub(crate) async fn list_for_agents(
+        &self,
+        caller: &Caller,
+    ) -> Result<Vec<Arc<ParsedSkill>>, StoreError> {
+        if caller.user.is_admin() {
+            return self.list(caller).await;
+        }
+        let mut seen = self.personal(caller).await?;
+        sort_newest_first(&mut seen);
+        Ok(seen)
     }
 
     /// Like `personal`, for one skill; `None` if there is none with this name.
@@ -214,7 +247,8 @@ impl Skills {
         caller: &Caller,
         name: &str,
     ) -> Result<Option<Arc<ParsedSkill>>, StoreError> {
-        let file = match self.files.read(name).await {
+        let Some(key) = self.find_own_or_shared(caller, name).await? else { return Ok(None) };
+        let file = match self.files.read(&key).await {
             Ok(file) => file,
             Err(StoreError::Damaged { .. }) => None,
             Err(error) => return Err(error),
@@ -223,36 +257,100 @@ impl Skills {
         Ok(kept.filter(|kept| kept.is_visible_to(caller)))
     }
 
-    /// Skills in the list of a user: their own, or all for an administrator. Newest first.
+    /// The key of the caller's own skill, else of the shared one.
+    async fn find_own_or_shared(
+        &self,
+        caller: &Caller,
+        name: &str,
+    ) -> Result<Option<String>, StoreError> {
+        let own = self.skill_writer.find_key(name, Some(&caller.owner_id())).await?;
+        match own {
+            Some(own) => Ok(Some(own)),
+            None => self.skill_writer.find_key(name, None).await,
+        }
+    }
+
+    /// The key of the skill that the caller means. Without an owner: their own, else the shared one,
+    /// else for administrators the oldest one of this name.
+    async fn resolve(
+        &self,
+        caller: &Caller,
+        wanted: SkillRef<'_>,
+        purpose: LookupPurpose,
+        failed: &str,
+    ) -> ApiResult<String> {
+        let name = wanted.name;
+        let store_error = |error: StoreError| write_error(failed, error.into());
+        if let Some(owner) = wanted.owner {
+            let owner = (owner != SHARED_OWNER).then_some(owner);
+            let found = self.skill_writer.find_key(name, owner).await.map_err(store_error)?;
+            return found.ok_or_else(|| not_found(name));
+        }
+        if let Some(found) = self.find_own_or_shared(caller, name).await.map_err(store_error)? {
+            return Ok(found);
+        }
+        if !caller.user.is_admin() {
+            return Ok(name.to_owned());
+        }
+        let all = self.skill_writer.find_all(name).await.map_err(store_error)?;
+        match (all.as_slice(), purpose) {
+            ([], _) => Ok(name.to_owned()),
+            ([oldest], _) | ([oldest, ..], LookupPurpose::Read) => Ok(oldest.key.clone()),
+            (several, LookupPurpose::Change) => Err(ambiguous(name, several)),
+        }
+    }
+
+    /// Skills in the list of a user: their own and those of integrations for all users, or all for
+    /// an administrator. Newest first.
     pub(crate) async fn list(&self, caller: &Caller) -> Result<Vec<Arc<ParsedSkill>>, StoreError> {
         let files = self.files.list().await?;
+        let noted = self.skill_writer.database().skill_facts().all().await?;
+        let is_of_integration = |kept: &ParsedSkill| {
+            let facts = noted.get(&kept.file.key).filter(|facts| facts.owner.is_none());
+            kept.owner().is_none()
+                && facts.is_some_and(|facts| facts.source == Provenance::Integration)
+        };
         let kept = files.into_iter().filter_map(|file| self.parse_stored(file).ok());
-        let mut seen: Vec<Arc<ParsedSkill>> = kept
-            .filter(|kept| caller.user.is_admin() || kept.is_owned_by(caller))
-            .filter(|kept| !RESERVED_NAMES.contains(&kept.file.name.as_str()))
-            .collect();
-        seen.sort_by(|a, b| {
-            let newest = b.file.updated_at.cmp(&a.file.updated_at);
-            newest.then_with(|| a.file.name.cmp(&b.file.name))
-        });
+        let kept = kept.filter(|kept| !RESERVED_NAMES.contains(&kept.file.name()));
+        let is_listed = |kept: &Arc<ParsedSkill>| {
+            caller.user.is_admin() || kept.is_owned_by(caller) || is_of_integration(kept)
+        };
+        let mut seen: Vec<Arc<ParsedSkill>> = kept.filter(is_listed).collect();
+        if !caller.user.is_admin() {
+            let own = seen.iter().filter(|kept| kept.is_owned_by(caller));
+            let own: HashSet<String> = own.map(|kept| kept.file.name().to_owned()).collect();
+            seen.retain(|kept| kept.is_owned_by(caller) || !own.contains(kept.file.name()));
+        }
+        sort_newest_first(&mut seen);
         Ok(seen)
     }
 
     /// A skill that the caller may read and run: their own, one without an owner, or any for an
     /// administrator. A skill of another user is reported as not found.
-    pub(crate) async fn get(&self, caller: &Caller, name: &str) -> ApiResult<Arc<ParsedSkill>> {
-        self.find(caller, name, "Failed to get skill").await
+    pub(crate) async fn get(
+        &self,
+        caller: &Caller,
+        wanted: impl Into<SkillRef<'_>>,
+    ) -> ApiResult<Arc<ParsedSkill>> {
+        self.find(caller, wanted.into(), "Failed to get skill").await
     }
 
     /// Like `get`, for a run, which has its own message for internal errors.
     ///
     /// Counts as a use, which reactivates an archived skill. A disabled skill stays disabled until
     /// its user enables it.
-    pub(crate) async fn load(&self, caller: &Caller, name: &str) -> ApiResult<Arc<ParsedSkill>> {
+    pub(crate) async fn load(
+        &self,
+        caller: &Caller,
+        wanted: impl Into<SkillRef<'_>>,
+    ) -> ApiResult<Skill> {
         let failed = "Failed to load skill";
-        let kept = self.find(caller, name, failed).await?;
+        let wanted = wanted.into();
+        let name = wanted.name;
+        let kept = self.find(caller, wanted, failed).await?;
         let facts_of = self.skill_writer.database().skill_facts();
-        let facts = kept.facts(facts_of.get(name).await.or_failed(failed)?.as_ref());
+        let key = kept.file.key.as_str();
+        let facts = kept.facts(facts_of.get(key).await.or_failed(failed)?.as_ref());
         if !facts.enabled {
             let message = format!("Skill '{name}' is disabled; enable it first");
             return Err(ApiError::field(StatusCode::CONFLICT, "name", message));
@@ -260,20 +358,33 @@ impl Skills {
         let lately =
             facts.last_used.is_some_and(|used| used.plus(LAST_USED_INTERVAL) > Timestamp::now());
         if !lately || facts.lifecycle != Lifecycle::Active {
-            facts_of.used(name, &facts).await.or_failed(failed)?;
+            facts_of.used(key, &facts).await.or_failed(failed)?;
         }
-        Ok(kept)
+        if facts.source == Provenance::Authored {
+            return Ok(kept.stored.skill.clone());
+        }
+        Ok(StoredSkillFile::read(name, &kept.file.text, Purpose::LoadImported)?.skill)
     }
 
     /// Fails unless the caller may change a skill: their own, or any for an administrator.
-    pub(crate) async fn check_changeable(&self, caller: &Caller, name: &str) -> ApiResult<()> {
-        self.changeable(caller, name, "Failed to update skill").await.map(drop)
+    pub(crate) async fn check_changeable(
+        &self,
+        caller: &Caller,
+        wanted: impl Into<SkillRef<'_>>,
+    ) -> ApiResult<()> {
+        self.changeable(caller, wanted.into(), "Failed to update skill").await.map(drop)
     }
 
-    async fn find(&self, caller: &Caller, name: &str, failed: &str) -> ApiResult<Arc<ParsedSkill>> {
+    async fn find(
+        &self,
+        caller: &Caller,
+        wanted: SkillRef<'_>,
+        failed: &str,
+    ) -> ApiResult<Arc<ParsedSkill>> {
+        let name = wanted.name;
         agent_flow::check_name(name)?;
-        let file = self.files.read(name).await.or_failed(failed)?;
-        let file = file.ok_or_else(|| not_found(name))?;
+        let key = self.resolve(caller, wanted, LookupPurpose::Read, failed).await?;
+        let file = self.read_file(&key, failed).await?;
         let kept = match self.parse_stored(file.clone()) {
             Ok(kept) => kept,
             // The owner of a file that cannot be parsed is unknown.
@@ -297,72 +408,129 @@ impl Skills {
         if RESERVED_NAMES.contains(&name) {
             return Err(refused("name", format!("Skill name '{name}' is reserved")));
         }
-        agent_flow::check_size(text.len() as u64)?;
-        self.files.check_free(name).await.map_err(|error| create_error(name, &error))?;
+        check_size(text)?;
+        self.check_free(caller, name).await.map_err(|error| create_error(name, error))?;
         let stored = StoredSkillFile::read(name, text, Purpose::Create)?;
         check_owner(caller, stored.owner.as_deref())?;
         let text = agent_flow::with_owner(text, &caller.owner_id())?;
         let made = self.skill_writer.create(name, &text, &caller.owner_id()).await;
         let made = made.map_err(lock_error)?;
-        let made = made.map_err(|error| create_error(name, &error))?;
+        let made = made.map_err(|error| create_error(name, error))?;
         Ok(self.parse_stored(made)?)
+    }
+
+    /// Fails if the caller has a skill of this name, or the name cannot be used.
+    async fn check_free(&self, caller: &Caller, name: &str) -> Result<(), WriteError> {
+        if let Some(own) = self.skill_writer.find_key(name, Some(&caller.owner_id())).await? {
+            return self.files.check_free(&own).await;
+        }
+        match self.files.read(name).await {
+            Ok(None) => self.files.check_free(name).await,
+            Ok(Some(_)) | Err(StoreError::Damaged { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Replaces the text of a skill.
     pub(crate) async fn update(
         &self,
         caller: &Caller,
+        wanted: SkillRef<'_>,
+        text: &str,
+        condition: &IfMatch,
+    ) -> ApiResult<Arc<ParsedSkill>> {
+        let name = wanted.name;
+        // Writers without a condition succeed in turn.
+        for _ in 0..MAX_UPDATE_TRIES {
+            let kept = self.changeable(caller, wanted, "Failed to update skill").await?;
+            condition.check(&kept.tag)?;
+            if let Some(updated) = self.try_update(caller, name, text, &kept).await? {
+                return Ok(updated);
+            }
+        }
+        let message = format!("Skill '{name}' was changed in the meantime");
+        Err(ApiError::field(StatusCode::CONFLICT, "content", message)
+            .with_hint("others change it all the time; try again"))
+    }
+
+    /// Replaces the text of a skill; `None` if it changed since it was read.
+    async fn try_update(
+        &self,
+        caller: &Caller,
         name: &str,
         text: &str,
-    ) -> ApiResult<Arc<ParsedSkill>> {
-        let kept = self.changeable(caller, name, "Failed to update skill").await?;
-        agent_flow::check_size(text.len() as u64)?;
+        kept: &ChangeableSkill,
+    ) -> ApiResult<Option<Arc<ParsedSkill>>> {
+        check_size(text)?;
         let stored = StoredSkillFile::read(name, text, Purpose::Update)?;
         if stored.owner != kept.owner {
             check_owner(caller, stored.owner.as_deref())?;
+            if let Some(owner) = &stored.owner {
+                self.check_transferable(name, &kept.key, owner).await?;
+            }
         }
         let text = match &kept.owner {
             Some(owner) => agent_flow::with_owner(text, owner)?,
             None => text.to_owned(),
         };
-        match self.files.replace(name, &text, &kept.version).await {
+        match self.files.replace(&kept.key, &text, &kept.version).await {
             Ok(file) => {
                 let understood = self.parse_stored(file)?;
                 if understood.stored.owner != kept.owner {
-                    self.skill_writer.set_owner(name, understood.owner()).await;
+                    self.skill_writer.set_owner(&kept.key, understood.owner()).await;
                 }
-                Ok(understood)
+                Ok(Some(understood))
             }
             Err(WriteError::Missing) => Err(not_found(name)),
-            Err(WriteError::Changed) => {
-                let message = format!("Skill '{name}' was changed in the meantime");
-                Err(ApiError::field(StatusCode::CONFLICT, "content", message))
-            }
-            Err(error) => Err(ApiError::internal("Failed to update skill", &error)),
+            Err(WriteError::Changed) => Ok(None),
+            Err(error) => Err(write_error("Failed to update skill", error)),
         }
     }
 
+    /// Fails if a skill cannot get another owner: if the owner has a skill of its name, or if its
+    /// folder has the old owner in its name.
+    async fn check_transferable(&self, name: &str, key: &str, owner: &str) -> ApiResult<()> {
+        let failed = "Failed to update skill";
+        let taken = self.skill_writer.find_key(name, Some(owner)).await.or_failed(failed)?;
+        if taken.is_none() && key == name {
+            return Ok(());
+        }
+        let message = format!("Skill '{name}' cannot be given to user {owner}");
+        Err(ApiError::field(StatusCode::CONFLICT, "user_id", message)
+            .with_hint("export it, and let that user import it under a free name"))
+    }
+
     /// Deletes a skill with its folder.
-    pub(crate) async fn delete(&self, caller: &Caller, name: &str) -> ApiResult<()> {
-        let kept = self.changeable(caller, name, "Failed to delete skill").await?;
-        match self.skill_writer.remove(name, &kept.version).await.map_err(lock_error)? {
+    pub(crate) async fn delete(
+        &self,
+        caller: &Caller,
+        wanted: SkillRef<'_>,
+        condition: &IfMatch,
+    ) -> ApiResult<()> {
+        let name = wanted.name;
+        let kept = self.changeable(caller, wanted, "Failed to delete skill").await?;
+        condition.check(&kept.tag)?;
+        match self.skill_writer.remove(&kept.key, &kept.version).await.map_err(lock_error)? {
             Ok(()) => Ok(()),
             // Another skill with this name was created at the same time: the one to delete is gone.
             Err(WriteError::Missing | WriteError::Changed) => Err(not_found(name)),
-            Err(error) => Err(ApiError::internal("Failed to delete skill", &error)),
+            Err(error) => Err(write_error("Failed to delete skill", error)),
         }
     }
 
     /// The version and the owner of a skill that the caller may change: their own, or any for an
-    /// administrator. A file that cannot be parsed can still be fixed.
+    /// administrator. A file that cannot be read or parsed can still be replaced and deleted.
     async fn changeable(
         &self,
         caller: &Caller,
-        name: &str,
+        wanted: SkillRef<'_>,
         failed: &str,
     ) -> ApiResult<ChangeableSkill> {
+        let name = wanted.name;
         agent_flow::check_name(name)?;
-        let file = self.files.read(name).await.or_failed(failed)?;
+        let key = self.resolve(caller, wanted, LookupPurpose::Change, failed).await?;
+        let file = self.files.read_lossy(&key).await;
+        let file = file.map_err(|error| write_error(failed, error.into()))?;
         let file = file.ok_or_else(|| not_found(name))?;
         let owner = match self.parse_stored(file.clone()) {
             Ok(kept) => kept.stored.owner.clone(),
@@ -380,17 +548,39 @@ impl Skills {
                 "Only an administrator can modify a skill without an owner",
             )),
             Some(_) if !own && !caller.user.is_admin() => Err(not_found(name)),
-            owner => Ok(ChangeableSkill { version: file.version, owner }),
+            owner => Ok(ChangeableSkill {
+                tag: tag_of(&file.text),
+                key: file.key,
+                version: file.version,
+                owner,
+            }),
+        }
+    }
+
+    async fn read_file(&self, key: &str, failed: &str) -> ApiResult<SkillFile> {
+        let name = name_of_key(key);
+        match self.files.read(key).await {
+            Ok(file) => file.ok_or_else(|| not_found(name)),
+            Err(StoreError::Damaged { message, .. }) => {
+                let message = format!("Skill '{name}' cannot be read: {message}");
+                Err(ApiError::field(StatusCode::BAD_REQUEST, "content", message)
+                    .with_hint("save its SKILL.md as UTF-8 text of at most one mebibyte"))
+            }
+            Err(error) => Err(write_error(failed, error.into())),
         }
     }
 
     pub(crate) fn parse_stored(&self, file: SkillFile) -> Result<Arc<ParsedSkill>, Refusal> {
-        if let Some(kept) = self.cache().get(&file.name)
+        if let Some(kept) = self.cache().get(&file.key)
             && kept.file.version == file.version
         {
             return Ok(Arc::clone(kept));
         }
-        let stored = StoredSkillFile::read(&file.name, &file.text, Purpose::Load)?;
+        // A file without an owner was put there by hand, in any dialect.
+        let mut stored = StoredSkillFile::read(file.name(), &file.text, Purpose::LoadImported)?;
+        if stored.owner.is_some() {
+            stored = StoredSkillFile::read(file.name(), &file.text, Purpose::Load)?;
+        }
         let kept = Arc::new(ParsedSkill::new(file, stored));
         let mut remembered = self.cache();
         if remembered.len() >= MAX_CACHED_SKILLS
@@ -398,7 +588,7 @@ impl Skills {
         {
             remembered.remove(&other);
         }
-        remembered.insert(kept.file.name.clone(), Arc::clone(&kept));
+        remembered.insert(kept.file.key.clone(), Arc::clone(&kept));
         Ok(kept)
     }
 
@@ -407,15 +597,104 @@ impl Skills {
     }
 }
 
-struct ChangeableSkill {
-    version: String,
-    owner: Option<String>,
+fn sort_newest_first(skills: &mut [Arc<ParsedSkill>]) {
+    skills.sort_by(|a, b| {
+        let newest = b.file.updated_at.cmp(&a.file.updated_at);
+        newest.then_with(|| a.file.key.cmp(&b.file.key))
+    });
 }
 
-/// The owner of a file whose frontmatter cannot be parsed: the line that the server wrote.
-fn owner_line(text: &str) -> Option<&str> {
-    let line = text.lines().find_map(|line| line.strip_prefix("user_id: '"))?;
-    line.strip_suffix('\'')
+/// How often an update is tried while others change the skill.
+const MAX_UPDATE_TRIES: u32 = 50;
+
+/// The size of what the author wrote: the line with the owner does not count.
+fn check_size(text: &str) -> Result<(), Refusal> {
+    let size = match text.len() {
+        size if size <= agent_flow::MAX_CONTENT_BYTES => size,
+        _ => agent_flow::without_owner(text).len(),
+    };
+    agent_flow::check_size(size as u64)
+}
+
+/// The entity tag of a text.
+pub(crate) fn tag_of(text: &str) -> String {
+    format!("\"{}\"", &sha256_hex(text.as_bytes())[..32])
+}
+
+/// The owner of a skill that belongs to all users, in a query.
+const SHARED_OWNER: &str = "shared";
+
+/// A skill by its name and, if it is known, its owner: the number of an account, or `shared`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SkillRef<'a> {
+    name: &'a str,
+    owner: Option<&'a str>,
+}
+
+impl<'a> SkillRef<'a> {
+    pub(crate) fn new(name: &'a str, owner: &'a OwnerQuery) -> Self {
+        Self { name, owner: owner.owner.as_deref() }
+    }
+}
+
+impl<'a> From<&'a str> for SkillRef<'a> {
+    fn from(name: &'a str) -> Self {
+        Self { name, owner: None }
+    }
+}
+
+impl<'a> From<&'a String> for SkillRef<'a> {
+    fn from(name: &'a String) -> Self {
+        name.as_str().into()
+    }
+}
+
+/// The condition of a change: the tags in the header `If-Match`.
+#[derive(Clone, Debug)]
+pub(crate) struct IfMatch(Option<String>);
+
+impl IfMatch {
+    pub(crate) fn new(headers: &HeaderMap) -> Self {
+        let value = headers.get(header::IF_MATCH);
+        Self(value.map(|value| value.to_str().unwrap_or_default().to_owned()))
+    }
+
+    fn check(&self, tag: &str) -> ApiResult<()> {
+        let Some(wanted) = &self.0 else { return Ok(()) };
+        let same = |known: &str| matches!(known.trim(), "*") || known.trim() == tag;
+        if wanted.split(',').any(same) {
+            return Ok(());
+        }
+        let message = "The skill was changed since it was read";
+        Err(ApiError::plain(StatusCode::PRECONDITION_FAILED, message)
+            .with_hint("read the skill again, merge the changes, and send its new ETag"))
+    }
+}
+
+/// A storage that does not answer is reported as such.
+fn write_error(failed: &str, error: WriteError) -> ApiError {
+    match error {
+        WriteError::Store(
+            error @ (StoreError::Unavailable { .. }
+            | StoreError::Full { .. }
+            | StoreError::Locked { .. }),
+        ) => error.into(),
+        error => ApiError::internal(failed, &error),
+    }
+}
+
+/// What a skill is looked up for. Nothing is changed or deleted by a guess.
+#[derive(Clone, Copy)]
+enum LookupPurpose {
+    Read,
+    Change,
+}
+
+struct ChangeableSkill {
+    tag: String,
+    key: String,
+    version: String,
+    owner: Option<String>,
 }
 
 fn owns_text(file: &SkillFile, caller: &Caller) -> bool {
@@ -429,6 +708,15 @@ fn check_owner(caller: &Caller, owner: Option<&str>) -> ApiResult<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// The response if several users have a skill of a name, and it is not clear which one is meant.
+fn ambiguous(name: &str, files: &[SkillFile]) -> ApiError {
+    let owners = files.iter().map(|file| owner_of(file).unwrap_or_else(|| SHARED_OWNER.to_owned()));
+    let owners: Vec<String> = owners.collect();
+    let message = format!("Several users have a skill '{name}': {}", owners.join(", "));
+    ApiError::field(StatusCode::CONFLICT, "owner", message)
+        .with_hint(format!("add the owner to the address: ?owner={}", owners[0]))
 }
 
 fn refused(field: &str, message: impl Into<String>) -> ApiError {
@@ -448,15 +736,16 @@ fn lock_error(error: StoreSkillError) -> ApiError {
     }
 }
 
-fn create_error(name: &str, error: &WriteError) -> ApiError {
+fn create_error(name: &str, error: WriteError) -> ApiError {
     let message = match error {
         WriteError::Exists { existing, has_file: true } => format!(
-            "Skill name '{name}' conflicts with existing skill '{existing}' (names are case-insensitive)"
+            "Skill name '{name}' conflicts with existing skill '{}' (names are case-insensitive)",
+            name_of_key(&existing)
         ),
         WriteError::Exists { existing, has_file: false } => {
-            format!("Skill '{existing}' already exists")
+            format!("Skill '{}' already exists", name_of_key(&existing))
         }
-        error => return ApiError::internal("Failed to create skill", error),
+        error => return write_error("Failed to create skill", error),
     };
     ApiError::field(StatusCode::CONFLICT, "name", message)
 }
@@ -472,7 +761,7 @@ impl SkillLookup for PersonalSkills {
     fn load<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Skill, LoadError>> {
         Box::pin(async move {
             let kept = self.app.skills.load(&self.caller, name).await;
-            kept.map(|kept| kept.stored.skill.clone()).map_err(ApiError::into_load_error)
+            kept.map_err(ApiError::into_load_error)
         })
     }
 }

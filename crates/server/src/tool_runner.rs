@@ -110,8 +110,8 @@ impl SkillFolders for OfferedTool {
     fn load_skill(&self, skill: &str) -> Result<LoadedSkill, RunError> {
         // The skill may have been disabled since its tools were listed. Who may call the skill was
         // checked when it was loaded.
-        let there = Handle::current().block_on(self.library.check_exists(skill));
-        there.map_err(|error| RunError::call(error.code(), error))?;
+        let key = Handle::current().block_on(self.library.find_usable_key(skill));
+        let key = key.map_err(|error| RunError::call(error.code(), error))?;
         let files = self.app.skills.skill_writer().files();
         if !files.is_local() {
             return Err(RunError::refused(
@@ -120,7 +120,7 @@ impl SkillFolders for OfferedTool {
             )
             .with_hint("do without the tool"));
         }
-        let place = files.place(skill).map_err(|error| {
+        let place = files.place(&key).map_err(|error| {
             tracing::error!(skill, %error, "the folder of a skill cannot be read");
             RunError::failed("skill-unreadable", "the server failed; try again")
         })?;

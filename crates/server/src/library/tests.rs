@@ -167,6 +167,7 @@ async fn drafts_need_approval() {
     };
     assert_eq!(library.save(&draft("new")).await.unwrap(), "new");
     assert!(names(&library).await.is_empty(), "a draft is not offered");
+    assert_eq!(library.save(&draft("taken")).await.unwrap(), "taken", "that of ann is another");
     for name in ["new", "taken", "import", "../x"] {
         assert_eq!(library.save(&draft(name)).await.unwrap_err().code(), "draft-refused", "{name}");
     }

@@ -20,6 +20,7 @@ use axum::{
 };
 use http_body_util::BodyExt as _;
 use rmcp::{
+    ErrorData,
     model::{ClientRequest, ErrorCode, JsonRpcMessage},
     transport::{
         StreamableHttpServerConfig, StreamableHttpService,
@@ -31,10 +32,11 @@ use rmcp::{
 use savoir_agent::allowed_tools::AllowedTools;
 use savoir_engine::manifest::{MODES, mode};
 use savoir_store::Role;
+use serde_json::Value;
 use tokio::sync::{Mutex as Turn, Semaphore};
 
 use super::{
-    McpContext,
+    CallHistory, McpContext,
     elicitation::PendingCalls,
     message::{self, InvalidMessage},
     session::{Session, SessionState},
@@ -55,6 +57,12 @@ pub(crate) const PATH: &str = "/mcp";
 const MAX_BODY_BYTES: usize = 1024 * 1024;
 /// The header with the session id.
 const SESSION_HEADER: &str = "mcp-session-id";
+/// The header with the protocol revision of a request.
+const VERSION_HEADER: &str = "mcp-protocol-version";
+/// The first revision without sessions, and the methods that it no longer has.
+const STATELESS_VERSION: &str = "2026-07-28";
+const METHODS_OF_SESSIONS: [&str; 5] =
+    ["initialize", "logging/setLevel", "ping", "resources/subscribe", "resources/unsubscribe"];
 /// Maximum sessions of one token.
 const MAX_SESSIONS_PER_CALLER: usize = 16;
 /// Maximum concurrent requests of one token, with or without a session.
@@ -104,6 +112,7 @@ impl McpSessions {
     async fn answer(&self, app: App, authenticated: Authenticated<Raw>) -> ApiResult<Response> {
         let Authenticated { caller, body: Raw(request) } = authenticated;
         let mode = wanted_mode(&request)?;
+        let is_end = request.method() == Method::DELETE;
         let session = self.session_of(&app, caller);
         let Ok(place) = Arc::clone(&session.places).try_acquire_owned() else {
             let message =
@@ -133,6 +142,10 @@ impl McpSessions {
                 frame
             }))
         });
+        if is_end && response.status() == StatusCode::ACCEPTED {
+            // Clients expect that the session is gone, not that it will be.
+            *response.status_mut() = StatusCode::NO_CONTENT;
+        }
         // Responses are only for the caller.
         let private = header::HeaderValue::from_static("no-store");
         response.headers_mut().entry(header::CACHE_CONTROL).or_insert(private);
@@ -164,6 +177,7 @@ impl McpSession {
         let sessions = Arc::new(sessions);
         let tools = tool_runner::tools(app, &caller);
         let lacking = tool_runner::missing_scope_message(app, &caller);
+        let history = CallHistory::new(app, caller.user.id);
         let skills = Arc::new(PersonalLibrary::new(app.clone(), caller));
         let pending_calls = Arc::new(PendingCalls::default());
         let lasting = Arc::new(ExpiringSession::default());
@@ -171,11 +185,13 @@ impl McpSession {
             let tools = tools.as_ref().map(|tools| Arc::new(tools.with_mode(mode)));
             let (skills, lacking) = (Arc::clone(&skills), lacking.clone());
             let (pending_calls, lasting) = (Arc::clone(&pending_calls), Arc::clone(&lasting));
+            let history = history.clone();
             let new = move || {
                 let context = || {
                     let (library, files) = (Arc::clone(&skills), Arc::clone(&skills));
                     let (tools, lacking) = (tools.clone(), lacking.clone());
-                    McpContext { library, files, tools, lacking, pinned: Vec::new() }
+                    let history = Some(history.clone());
+                    McpContext { library, files, tools, lacking, pinned: Vec::new(), history }
                 };
                 let shared =
                     lasting.get(mode, |list| SessionState::with_allowed_tools(context(), list));
@@ -272,6 +288,9 @@ async fn read_message(request: Request) -> ApiResult<Result<(Request, bool), Box
     }
     let (head, body) = request.into_parts();
     let bytes = body::bytes(Request::from_parts(head.clone(), body), MAX_BODY_BYTES).await?;
+    if let Some(removed) = removed_method(&head.headers, &bytes) {
+        return Ok(Err(Box::new(removed)));
+    }
     let begins = match message::read(&bytes) {
         Ok(JsonRpcMessage::Request(request)) => {
             matches!(request.request, ClientRequest::InitializeRequest(_))
@@ -281,6 +300,24 @@ async fn read_message(request: Request) -> ApiResult<Result<(Request, bool), Box
         Err(wrong) => return Ok(Err(wrong)),
     };
     Ok(Ok((Request::from_parts(head, Body::from(bytes)), begins)))
+}
+
+/// The error for a method that the revision of a request no longer has.
+fn removed_method(headers: &HeaderMap, bytes: &[u8]) -> Option<InvalidMessage> {
+    // Revisions are dates, so that later ones are greater.
+    let version = headers.get(VERSION_HEADER)?.to_str().ok()?;
+    if version < STATELESS_VERSION {
+        return None;
+    }
+    let message: Value = serde_json::from_slice(bytes).ok()?;
+    let method = message.get("method")?.as_str()?;
+    if !METHODS_OF_SESSIONS.contains(&method) {
+        return None;
+    }
+    let id = message.get("id").and_then(|id| serde_json::from_value(id.clone()).ok());
+    let text = format!("there is no method `{method}` in the revision {STATELESS_VERSION}");
+    let error = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, text, None);
+    Some(InvalidMessage { error, id })
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -293,6 +330,7 @@ fn invalid_message_response(InvalidMessage { error, id }: InvalidMessage) -> Res
     // A request with wrong parameters can still be answered with a JSON-RPC error.
     let status = match error.code {
         ErrorCode::INVALID_PARAMS => StatusCode::OK,
+        ErrorCode::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
         _ => StatusCode::BAD_REQUEST,
     };
     let message = serde_json::json!({"jsonrpc": "2.0", "id": id, "error": error});
@@ -308,10 +346,22 @@ fn settings(app: &App) -> StreamableHttpServerConfig {
     let origins = app.config.cors_origins.iter().map(String::as_str).chain([own]);
     StreamableHttpServerConfig::default()
         .with_allowed_hosts(local.into_iter().chain(host))
-        .with_allowed_origins(origins.map(with_port))
+        .with_allowed_origins(origins.flat_map(loopback_origins).map(|own| with_port(&own)))
         .enforce_origin_validation()
         .with_max_request_body_bytes(MAX_BODY_BYTES)
         .with_cancellation_token(app.stop.child_token())
+}
+
+/// An origin, with all names of this machine if it is on this machine.
+fn loopback_origins(origin: &str) -> Vec<String> {
+    const LOOPBACK_HOSTS: [&str; 3] = ["127.0.0.1", "localhost", "[::1]"];
+    let Ok(url) = url::Url::parse(origin) else { return vec![origin.to_owned()] };
+    match (url.host_str(), url.port_or_known_default()) {
+        (Some(host), Some(port)) if LOOPBACK_HOSTS.contains(&host) => {
+            LOOPBACK_HOSTS.map(|host| format!("{}://{host}:{port}", url.scheme())).to_vec()
+        }
+        _ => vec![origin.to_owned()],
+    }
 }
 
 /// An origin with an explicit port; without one, any port would match.
@@ -326,6 +376,35 @@ fn with_port(origin: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn loopback_origin_stands_for_all_names_of_this_machine() {
+        let all = ["http://127.0.0.1:8000", "http://localhost:8000", "http://[::1]:8000"];
+        for origin in all {
+            assert_eq!(loopback_origins(origin), all, "{origin}");
+        }
+        for origin in ["https://skills.example.org", "http://192.168.0.1:8000", "null"] {
+            assert_eq!(loopback_origins(origin), [origin], "{origin}");
+        }
+    }
+
+    #[test]
+    fn methods_of_sessions_do_not_exist_in_the_stateless_revision() {
+        let call = |version: &str, method: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(VERSION_HEADER, version.parse().unwrap());
+            let message = serde_json::json!({"jsonrpc": "2.0", "id": 7, "method": method});
+            removed_method(&headers, message.to_string().as_bytes())
+        };
+        for method in METHODS_OF_SESSIONS {
+            let removed = call("2026-07-28", method).unwrap();
+            assert_eq!(removed.error.code, ErrorCode::METHOD_NOT_FOUND, "{method}");
+            assert_eq!(invalid_message_response(removed).status(), StatusCode::NOT_FOUND);
+            assert!(call("2025-11-25", method).is_none(), "{method}");
+        }
+        assert!(call("2026-07-28", "tools/list").is_none());
+        assert!(removed_method(&HeaderMap::new(), b"{\"method\":\"initialize\"}").is_none());
+    }
 
     #[test]
     fn an_origin_has_one_port() {

@@ -7,7 +7,7 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use rmcp::{
     ErrorData,
     model::{
-        CacheScope, JsonObject, ListResourcesResult, ReadResourceResult, Resource,
+        CacheScope, JsonObject, ListResourcesResult, MetaObject, ReadResourceResult, Resource,
         ResourceContents, ResourceTemplate,
     },
 };
@@ -18,7 +18,6 @@ use serde_json::{Value, json};
 use super::{
     files::{MAX_SKILL_BYTES, SkillFiles, address, fits, mime_type, parse},
     session::invalid,
-    tools::origin,
 };
 
 /// The name of the skills extension.
@@ -72,7 +71,7 @@ impl SkillResources {
                     next = resources.last().map(|last: &Resource| last.uri.clone());
                     break 'skills;
                 }
-                resources.push(resource(name, path, *size));
+                resources.push(self.resource(name, path, *size).await);
             }
         }
         let mut page = ListResourcesResult::with_all_items(resources)
@@ -105,7 +104,7 @@ impl SkillResources {
             Err(error) => ResourceContents::blob(BASE64_STANDARD.encode(error.as_bytes()), uri)
                 .with_mime_type(mime_type(&path, false)),
         };
-        let contents = contents.with_meta(origin(Some(&skill)));
+        let contents = contents.with_meta(meta(&skill));
         Ok(ReadResourceResult::new(vec![contents]))
     }
 
@@ -134,7 +133,11 @@ impl SkillResources {
             };
             let Some(inside) = inside else { continue };
             let child = match inside.split_once('/') {
-                None => resource(&skill, &format!("{before}{path}"), *size),
+                None => {
+                    let mut found = self.resource(&skill, path, *size).await;
+                    found.uri = address(&skill, &format!("{before}{path}"));
+                    found
+                }
                 Some((first, _)) => {
                     let path = format!("{requested_folder}/{first}");
                     Resource::new(address(&skill, &path), first).with_mime_type("inode/directory")
@@ -220,6 +223,24 @@ impl SkillResources {
         Ok(json!({"uri": uri, "frontmatter": frontmatter, "resources": resources}))
     }
 
+    /// A file as a resource. A SKILL.md has the name and the description of its skill.
+    async fn resource(&self, skill: &str, path: &str, size: u64) -> Resource {
+        let frontmatter = match path {
+            SKILL_FILE => self.frontmatter(skill).await.ok().flatten(),
+            _ => None,
+        };
+        let field = |key: &str| Some(frontmatter.as_ref()?.get(key)?.as_str()?.to_owned());
+        let name = field("name").unwrap_or_else(|| format!("{skill}/{path}"));
+        let found = Resource::new(address(skill, path), name)
+            .with_mime_type(mime_type(path, true))
+            .with_size(size)
+            .with_meta(meta(skill));
+        match field("description") {
+            Some(description) => found.with_description(description),
+            None => found,
+        }
+    }
+
     async fn bytes(&self, name: &str, path: &str) -> Result<Vec<u8>, String> {
         let most = usize::try_from(MAX_SKILL_BYTES).unwrap_or(usize::MAX);
         let bytes = self.files.bytes(name, path, most).await;
@@ -268,11 +289,12 @@ fn digest(bytes: &[u8]) -> String {
     format!("sha256:{}", sha256_hex(bytes))
 }
 
-fn resource(skill: &str, path: &str, size: u64) -> Resource {
-    Resource::new(address(skill, path), format!("{skill}/{path}"))
-        .with_mime_type(mime_type(path, true))
-        .with_size(size)
-        .with_meta(origin(Some(skill)))
+/// Marks text as that of a skill, with keys of the skills extension.
+fn meta(skill: &str) -> MetaObject {
+    let mut meta = JsonObject::new();
+    meta.insert("io.modelcontextprotocol.skills/origin".to_owned(), json!("skill"));
+    meta.insert("io.modelcontextprotocol.skills/skill".to_owned(), json!(skill));
+    MetaObject(meta)
 }
 
 /// The URI template of skill files.

@@ -1,7 +1,7 @@
 //! Lists and calls the MCP tools of a session: the built-in tools that find skills, and tools of
 //! skills.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use rmcp::model::{
     CallToolResult, ContentBlock, JsonObject, MetaObject, TextContent, Tool, ToolAnnotations,
@@ -21,7 +21,7 @@ use savoir_skill::{Skill, name::shorten_name};
 use serde_json::{Value, json};
 use tokio::sync::Mutex as Turn;
 
-use super::McpContext;
+use super::{CallHistory, McpContext};
 
 /// Maximum bytes of the tool list; tools that do not fit are called through [`RUN_TOOL_NAME`].
 const MAX_TOOL_LIST_BYTES: usize = 20_000;
@@ -49,6 +49,7 @@ pub(super) struct SessionTools {
     /// The tools that the skill in use allows.
     allowed_tools: Arc<AllowedTools>,
     pinned: Vec<String>,
+    history: Option<CallHistory>,
     /// The edition of the library from which the tools were listed; `None` before the first time.
     edition: Turn<Option<u64>>,
 }
@@ -93,7 +94,7 @@ impl ToolCallAnswer {
 
 impl SessionTools {
     pub(super) fn new(context: McpContext, allowed_tools: Arc<AllowedTools>) -> Self {
-        let McpContext { library, tools, lacking, pinned, .. } = context;
+        let McpContext { library, tools, lacking, pinned, history, .. } = context;
         let tools = tools.map(|tools| Arc::new(tools.without_skills()));
         let builtin_tools =
             BuiltinTools::new(Arc::clone(&library), Some(Arc::clone(&allowed_tools)));
@@ -104,7 +105,7 @@ impl SessionTools {
             None => builtin_tools,
         };
         let edition = Turn::default();
-        Self { library, builtin_tools, tools, lacking, allowed_tools, pinned, edition }
+        Self { library, builtin_tools, tools, lacking, allowed_tools, pinned, history, edition }
     }
 
     /// The current list of allowed tools.
@@ -114,8 +115,9 @@ impl SessionTools {
 
     /// Applies the tool list of a skill that the user chose. Returns whether the tools changed.
     pub(super) fn follow(&self, skill: &Skill) -> bool {
+        let before = self.now();
         self.builtin_tools.follow(skill);
-        self.tools.is_some()
+        self.tools.is_some() || self.now() != before
     }
 
     /// The note that `use_skill` shows with a skill.
@@ -154,11 +156,14 @@ impl SessionTools {
 
     /// The tools that can be called now. Tools of the most recently used skill come first.
     pub(super) async fn offered(&self) -> Vec<Tool> {
-        let mut tools: Vec<Tool> = self.builtin_tools.tools().iter().map(builtin_tool).collect();
+        let snapshot = self.now();
+        let builtin = self.builtin_tools.tools();
+        let builtin = builtin.iter().filter(|spec| snapshot.offers(spec));
+        let mut tools: Vec<Tool> = builtin.map(builtin_tool).collect();
         let Some(own) = &self.tools else { return tools };
         tools.push(builtin_tool(&run_tool()));
         self.refresh_tools(own, ToolListReason::List).await;
-        let (snapshot, specs) = (self.now(), own.tools());
+        let specs = own.tools();
         let mut size = ORIGIN_NOTE_BYTES + tools.iter().map(bytes).sum::<usize>();
         for skill in own.in_use().iter().rev() {
             for entry in Manifest::new([skill]).entries() {
@@ -183,9 +188,10 @@ impl SessionTools {
         arguments: JsonObject,
         snapshot: AllowListSnapshot,
     ) -> ToolCallAnswer {
+        let began = Instant::now();
         let answered = match name.as_str() {
             name if BUILTIN_TOOL_NAMES.contains(&name) => {
-                self.call_builtin_tool(name, &arguments).await
+                self.call_builtin_tool(name, &arguments, &snapshot).await
             }
             RUN_TOOL_NAME => self.run_by_names(&arguments, &snapshot).await,
             name => self.run_by_name(name, &arguments, &snapshot).await,
@@ -194,11 +200,31 @@ impl SessionTools {
             let (tool, why) = (printable(&name), approval::printable(&answered.answer.text));
             tracing::warn!(%tool, code, %why, "a call is not answered");
         }
+        if let Some(history) = &self.history {
+            let (name, took) = (printable(&name), began.elapsed());
+            history.record(&name, arguments.into(), took, &answered.answer).await;
+        }
         answered
     }
 
-    async fn call_builtin_tool(&self, name: &str, arguments: &JsonObject) -> ToolCallAnswer {
-        let answer = self.builtin_tools.call(name, arguments, CallGuard::unrestricted()).await;
+    /// Calls a built-in tool. Lists of skills restrict them, too, except those that load skills.
+    async fn call_builtin_tool(
+        &self,
+        name: &str,
+        arguments: &JsonObject,
+        snapshot: &AllowListSnapshot,
+    ) -> ToolCallAnswer {
+        let specs = self.builtin_tools.tools();
+        let snapshots = std::slice::from_ref(snapshot);
+        let call_guard = match specs.iter().find(|spec| spec.definition.name == name) {
+            Some(spec) => CallGuard::new(&self.allowed_tools, snapshots, spec, arguments),
+            None => CallGuard::unrestricted(),
+        };
+        if let Err(refused) = call_guard.check() {
+            return ToolCallAnswer::from_server(ToolAnswer::failed(refused.code(), &refused));
+        }
+        let before = self.now();
+        let answer = self.builtin_tools.call(name, arguments, call_guard).await;
         if answer.failure.is_some() || name == "save_skill" {
             return ToolCallAnswer::from_server(answer);
         }
@@ -211,7 +237,7 @@ impl SessionTools {
             "use_skill" => {
                 // The tool list of a skill may also remove tools.
                 ToolCallAnswer {
-                    brought: self.tools.is_some(),
+                    brought: self.tools.is_some() || self.now() != before,
                     ..ToolCallAnswer::from_skill(skill, answer)
                 }
             }

@@ -1,7 +1,7 @@
 //! Imports skills and chooses the names under which they are stored.
 //!
-//! Names are unique on a server. If the name of an imported skill belongs to another user, the
-//! skill gets the next free name, and a later import of the same skill finds it there again.
+//! Names are unique per owner. If the name of an imported skill cannot be used, the skill gets the
+//! next free name, and a later import of the same skill finds it there again.
 
 use std::iter;
 
@@ -39,8 +39,7 @@ pub(crate) struct ImportedSkill {
 }
 
 impl SkillWriter {
-    /// Stores an imported skill, and replaces the owner's skill of the same name. If the name
-    /// belongs to another user, the skill gets the next free name.
+    /// Stores an imported skill, and replaces the owner's skill of the same name.
     pub async fn import(
         &self,
         package: Package,
@@ -68,7 +67,8 @@ impl SkillWriter {
         D: FnOnce(Option<&ReplacedSkill>) -> Result<SkillFacts, ConflictReason> + Send + 'static,
     {
         let known = self.find_earlier_import(&arrival).await?;
-        let ImportedSkill { package: Package { name: own, text, resources }, owner, .. } = arrival;
+        let ImportedSkill { package: Package { name: own, text, resources, .. }, owner, .. } =
+            arrival;
         let under = |name: String| SkillToStore {
             text: if name == own { text.clone() } else { prepare_import(&text, &name) },
             resources: resources.clone(),
@@ -102,10 +102,10 @@ impl SkillWriter {
     ) -> Result<Option<String>, StoreError> {
         let ImportedSkill { owner, source, source_id, .. } = arrival;
         let facts_of = self.database().skill_facts();
-        for name in facts_of.names_imported_from(owner.as_deref(), *source, source_id).await? {
-            match self.files().read(&name).await {
+        for key in facts_of.names_imported_from(owner.as_deref(), *source, source_id).await? {
+            match self.files().read(&key).await {
                 Ok(None) | Err(StoreError::Damaged { .. }) => {}
-                Ok(Some(_)) => return Ok(Some(name)),
+                Ok(Some(file)) => return Ok(Some(file.name().to_owned())),
                 Err(error) => return Err(error),
             }
         }

@@ -15,7 +15,7 @@ use savoir_skill::{
     name::slugify,
     yaml::{self, YamlVersion},
 };
-use savoir_store::{SkillFacts, StoreError, Timestamp, WriteError};
+use savoir_store::{SkillFacts, StoreError, Timestamp, WriteError, name_of_key, owner_key};
 use serde_json::Value;
 
 use super::{
@@ -271,9 +271,12 @@ impl Integration {
         place: &Path,
         projected: &mut ProjectionReport,
     ) -> Result<(), StoreError> {
-        let Package { name, text, resources } = package;
+        let Package { name, text, resources, notes } = package;
+        for note in notes {
+            tracing::warn!(skill = name, note, "a skill of an integration was repaired");
+        }
         let fresh = SkillFacts {
-            enabled: !was_disabled(skill_writer, &name, &id).await?,
+            enabled: !self.was_disabled(skill_writer, &name, &id).await?,
             source: Provenance::Integration,
             source_id: Some(id),
             source_version: Some(self.version.clone()),
@@ -292,19 +295,26 @@ impl Integration {
         }
         Ok(())
     }
-}
 
-/// Whether a user had disabled a skill of an integration before it was removed.
-async fn was_disabled(
-    skill_writer: &SkillWriter,
-    name: &str,
-    id: &str,
-) -> Result<bool, StoreError> {
-    let noted = skill_writer.database().skill_facts().get(name).await?;
-    Ok(noted.is_some_and(|noted| {
-        let is_own = noted.source == Provenance::Integration;
-        is_own && noted.source_id.as_deref() == Some(id) && !noted.enabled
-    }))
+    /// Whether a user had disabled a skill of the integration before it was removed.
+    async fn was_disabled(
+        &self,
+        skill_writer: &SkillWriter,
+        name: &str,
+        id: &str,
+    ) -> Result<bool, StoreError> {
+        let facts_of = skill_writer.database().skill_facts();
+        for key in [name.to_owned(), owner_key(name, self.owner.as_deref())] {
+            let was_disabled = facts_of.get(&key).await?.is_some_and(|noted| {
+                let is_own = noted.source == Provenance::Integration;
+                is_own && noted.source_id.as_deref() == Some(id) && !noted.enabled
+            });
+            if was_disabled {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
 }
 
 /// The metadata of a skill of an integration, if it may replace the existing skill.
@@ -316,7 +326,12 @@ fn check_replaceable(
     let was = &before.facts;
     let is_own = was.source == Provenance::Integration && was.source_id == fresh.source_id;
     let is_new = was.digest != fresh.digest || was.source_version != fresh.source_version;
-    if !is_own || !is_new {
+    if !is_own {
+        let (skill, id) = (before.file.name(), fresh.source_id.as_deref());
+        tracing::warn!(skill, id, "a skill of an integration is left out: its name is taken");
+        return Err(ConflictReason::There);
+    }
+    if !is_new {
         return Err(ConflictReason::There);
     }
     if !before.is_untouched(&fresh) {
@@ -381,7 +396,7 @@ async fn remove_others(
         // Store that a skill is disabled, so that it is still disabled when it comes back.
         let notes = if facts.enabled { Notes::Forgotten } else { Notes::ParsedSkill };
         match skill_writer.remove_with(&name, &file.version, notes).await {
-            Ok(Ok(())) => projected.removed.push(name),
+            Ok(Ok(())) => projected.removed.push(name_of_key(&name).to_owned()),
             Ok(Err(WriteError::Store(error))) | Err(StoreSkillError::Store(error)) => {
                 return Err(error);
             }

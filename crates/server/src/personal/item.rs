@@ -15,6 +15,7 @@ use utoipa::ToSchema;
 
 /// A skill with what is known of it.
 #[derive(Debug, Serialize, ToSchema)]
+#[expect(clippy::struct_excessive_bools, reason = "the API defines these fields")]
 pub struct Item {
     id: String,
     name: String,
@@ -36,22 +37,33 @@ pub struct Item {
     last_used_at: Option<String>,
     /// The paths of its other files.
     resources: Vec<String>,
+    /// `own`, or `shared` for a skill without an owner.
+    owner: &'static str,
+    updated_at: String,
+    has_inputs: bool,
+    /// What an import repaired.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
 }
 
 impl Item {
     /// Describes a skill. Some fields are empty if the skill cannot be parsed.
     pub fn new(file: &SkillFile, facts: &SkillFacts, resources: Vec<String>) -> Self {
-        let skill = super::read(&file.name, &file.text).ok();
+        let skill = super::read(file.name(), &file.text).ok();
         let grants = skill.as_ref().and_then(|skill| skill.policy.allowed_tools.as_deref());
         let allowed_tools =
             grants.unwrap_or_default().iter().map(ToolGrant::display_name).collect();
+        let has_inputs = skill.as_ref().is_some_and(|skill| !skill.inputs.is_empty());
         Self {
-            id: file.name.clone(),
-            name: file.name.clone(),
+            id: file.name().to_owned(),
+            name: file.name().to_owned(),
             allowed_tools,
             context_fork: skill.as_ref().is_some_and(|skill| skill.policy.context_fork),
             when_to_use: skill.as_ref().and_then(|skill| skill.when_to_use.clone()),
-            description: skill.map_or_else(|| file.name.clone(), |skill| skill.description),
+            description: skill.map_or_else(|| file.name().to_owned(), |skill| skill.description),
+            owner: if facts.owner.is_some() { "own" } else { "shared" },
+            updated_at: file.updated_at.to_string(),
+            has_inputs,
             enabled: facts.is_offered(),
             pinned: facts.pinned,
             lifecycle_state: facts.lifecycle,
@@ -60,7 +72,14 @@ impl Item {
             source_version: facts.source_version.clone(),
             last_used_at: facts.last_used.map(|time| time.to_string()),
             resources,
+            notes: Vec::new(),
         }
+    }
+
+    /// Adds what an import repaired.
+    #[must_use]
+    pub fn with_notes(self, notes: Vec<String>) -> Self {
+        Self { notes, ..self }
     }
 }
 

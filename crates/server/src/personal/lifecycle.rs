@@ -34,10 +34,10 @@ impl SkillWriter {
         let (noted, begun) = (facts_of.all().await?, facts_of.begun().await?);
         let mut changed = 0;
         for file in self.files().list().await? {
-            let Ok(stored) = StoredSkillFile::read(&file.name, &file.text, Purpose::Load) else {
+            let Ok(stored) = StoredSkillFile::read(file.name(), &file.text, Purpose::Load) else {
                 continue;
             };
-            let seen = noted.get(&file.name);
+            let seen = noted.get(&file.key);
             // Uses before the server recorded uses are unknown.
             let facts = SkillFacts::holding(seen, stored.owner, begun);
             let idle = now.seconds().saturating_sub(facts.idle_since(file.updated_at).seconds());
@@ -51,8 +51,8 @@ impl SkillWriter {
             let known = seen.filter(|seen| seen.owner == facts.owner);
             if seen.is_some() && known.is_none() {
                 // The stored metadata belongs to a deleted skill, or to the old owner.
-                changed += u64::from(facts_of.adopt_for_owner(&file.name, &aged).await?);
-            } else if facts_of.age(&file.name, known, &aged).await? {
+                changed += u64::from(facts_of.adopt_for_owner(&file.key, &aged).await?);
+            } else if facts_of.age(&file.key, known, &aged).await? {
                 changed += 1;
             }
         }

@@ -6,8 +6,10 @@ use savoir_package::{
     archive::{self, ArchiveError},
 };
 use savoir_skill::{
-    Position, Source,
-    dialect::personal_agent::{derive_handle, prepare_export, prepare_import},
+    Document, Position, Source, State,
+    dialect::personal_agent::{
+        add_description, derive_handle, has_description, prepare_export, prepare_import,
+    },
     folder::is_skill_file,
     limits::MAX_FILE_BYTES,
 };
@@ -33,6 +35,8 @@ pub struct Package {
     pub text: String,
     /// All other files.
     pub resources: Vec<Resource>,
+    /// What was repaired, for the user.
+    pub notes: Vec<String>,
 }
 
 /// Which text files of a skill are stored, if they are not too large.
@@ -74,8 +78,15 @@ pub enum PackageError {
     #[error("tools.py is a folder, and must be a file: give the folder another name")]
     ToolsFolder,
     /// The skill has no name.
-    #[error("nothing tells the name of the skill; add `name` to its frontmatter")]
+    #[error(
+        "the skill has no name with Latin letters or digits; add `name: THE-NAME` to its frontmatter"
+    )]
     NoName,
+    /// The skill has no description and no text.
+    #[error(
+        "SKILL.md has no `description`, so that no agent knows what the skill is for; add `description: WHAT IT DOES AND WHEN TO USE IT` to its frontmatter"
+    )]
+    NoDescription,
 }
 
 impl PackageError {
@@ -90,6 +101,7 @@ impl PackageError {
             Self::Nul { .. } => "nul-byte",
             Self::Tools(_) | Self::ToolsFolder => "tools-not-kept",
             Self::NoName => "no-name",
+            Self::NoDescription => "no-description",
         }
     }
 }
@@ -106,6 +118,11 @@ pub fn from_bytes(file: Option<&str>, bytes: &[u8]) -> Result<Package, PackageEr
         return from_tree(folder.as_deref().or(stem), &tree, ResourceSelection::Known);
     }
     package(None, stem, bytes, Vec::new())
+}
+
+/// Reads a SKILL.md in a folder. The folder name is used if the skill has no name.
+pub fn from_manifest(folder: &str, bytes: &[u8]) -> Result<Package, PackageError> {
+    package(Some(folder), None, bytes, Vec::new())
 }
 
 /// Reads the files of a skill from a folder. The folder name is used if the skill has no name.
@@ -129,8 +146,7 @@ pub fn from_tree(
             || path == TOOLS_FILE
             || RESOURCE_FOLDERS.iter().any(|known| path.starts_with(known));
         let fits = file.bytes.len() <= MAX_RESOURCE_BYTES
-            && std::str::from_utf8(&file.bytes).is_ok()
-            && !(path == TOOLS_FILE && file.bytes.contains(&0))
+            && is_text(&file.bytes)
             && Resource::can_be_at(path);
         if wanted && fits {
             resources.push(Resource {
@@ -166,9 +182,46 @@ fn package(
     if text.trim().is_empty() {
         return Err(PackageError::Text("it is empty".to_owned()));
     }
+    let mut notes = Vec::new();
+    let stripped = without_leading_blank_lines(text);
+    if stripped.len() < text.len() {
+        notes.push("blank lines before the frontmatter were removed".to_owned());
+    }
+    let text = stripped;
     let name = derive_handle(text, folder, stem).ok_or(PackageError::NoName)?;
-    let text = prepare_import(text, &name);
-    Ok(Package { name, text, resources })
+    let mut text = prepare_import(text, &name);
+    if !has_description(&text) && is_readable(&text) {
+        text = add_description(&text).ok_or(PackageError::NoDescription)?;
+        notes.push(
+            "SKILL.md has no `description`; the first paragraph of its text was added as one"
+                .to_owned(),
+        );
+    }
+    Ok(Package { name, text, resources, notes })
+}
+
+/// The text without blank lines before a frontmatter, which other programs take for a text without
+/// one.
+fn without_leading_blank_lines(text: &str) -> &str {
+    let mut rest = text;
+    while let Some((line, after)) = rest.split_once('\n')
+        && line.trim().is_empty()
+    {
+        rest = after;
+    }
+    let first = rest.lines().next().unwrap_or_default();
+    if first.trim_end() == "---" { rest } else { text }
+}
+
+/// Whether a file can be shown to a model. A file with a NUL byte is binary, even if it is UTF-8.
+pub(crate) fn is_text(bytes: &[u8]) -> bool {
+    !bytes.contains(&0) && std::str::from_utf8(bytes).is_ok()
+}
+
+/// Whether the frontmatter can be read. Errors in it have messages of their own.
+fn is_readable(text: &str) -> bool {
+    let document = Document::parse(Source::new(text.to_owned()));
+    document.state() == State::Clean
 }
 
 /// The only skill of an archive, at its root or one folder down, with the name of that folder.
@@ -269,6 +322,47 @@ mod tests {
     }
 
     #[test]
+    fn missing_description_is_repaired_and_reported() {
+        let package = from_bytes(None, b"---\nname: tea\n---\nBoil water.\n").unwrap();
+        assert_eq!(package.text, "---\nname: tea\ndescription: Boil water.\n---\nBoil water.\n");
+        assert!(package.notes[0].contains("has no `description`"), "{:?}", package.notes);
+        let fine = from_bytes(None, b"---\nname: a\ndescription: d\n---\nx\n").unwrap();
+        assert!(fine.notes.is_empty());
+    }
+
+    #[test]
+    fn blank_lines_before_the_frontmatter_are_removed_and_reported() {
+        for blank in ["\n\n", " \n", "\r\n"] {
+            let text = format!("{blank}---\nname: tea\ndescription: d\n---\nBoil.\n");
+            let package = from_bytes(None, text.as_bytes()).unwrap();
+            assert_eq!(package.text, text[blank.len()..]);
+            assert_eq!(package.notes, ["blank lines before the frontmatter were removed"]);
+        }
+        let plain = from_bytes(Some("tea.md"), b"\n\nBoil water.\n").unwrap();
+        assert!(plain.notes.is_empty() && plain.text.contains("Boil water."), "{plain:?}");
+    }
+
+    #[test]
+    fn folder_names_a_skill_without_a_usable_name() {
+        for text in ["Boil water.", "---\nname: \u{65e5}\u{672c}\ndescription: d\n---\n# Foo Bar\n"]
+        {
+            assert_eq!(from_manifest("green-tea", text.as_bytes()).unwrap().name, "green-tea");
+        }
+    }
+
+    #[test]
+    fn files_with_nul_bytes_are_binary() {
+        let files = [
+            ("SKILL.md", "---\nname: a\ndescription: d\n---\nx\n"),
+            ("references/a.bin", "a\0b"),
+            ("references/b.md", "b"),
+        ];
+        let package = from_tree(None, &tree(&files), ResourceSelection::All).unwrap();
+        let paths: Vec<_> = package.resources.iter().map(|one| one.path.as_str()).collect();
+        assert_eq!(paths, ["references/b.md"]);
+    }
+
+    #[test]
     fn invalid_skills_are_rejected() {
         let two = archive::pack("x", &tree(&[("a.md", "a")])).unwrap();
         for (file, bytes, code) in [
@@ -276,6 +370,8 @@ mod tests {
             (None, b"\xff\xfe\x00", "skill-not-text"),
             (None, b"---\nname: a\n---\nx\0", "nul-byte"),
             (None, b"text without a name", "no-name"),
+            (None, b"---\nname: a\n---\n# A\n", "no-description"),
+            (None, b"---\nname: a\ndescription: ''\n---\n", "no-description"),
             (Some("x.zip"), b"no zip", "not_an_archive"),
             (None, &two, "layout"),
         ] {

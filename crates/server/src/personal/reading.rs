@@ -1,6 +1,6 @@
 //! Parses stored skills.
 
-use savoir_agent::library::apply_access_fields;
+use savoir_agent::library::{apply_access_fields, prepare_skill};
 use savoir_skill::{
     Dialect, Reading, Skill, Source, check, dialect::agent_flow::without_owner,
     limits::MAX_DESCRIPTION_CHARS, read as read_any, read_as,
@@ -16,10 +16,13 @@ pub fn read(name: &str, text: &str) -> Result<Skill, String> {
     let (found, portable) =
         (read_any(source()?, None), read_as(source()?, Dialect::PERSONAL_AGENT, None));
     let reading = if found.is_usable() { found } else { portable.clone() };
-    if !reading.is_usable() {
-        return Err(failure_reason(&reading));
-    }
-    let mut skill = reading.skill.clone();
+    let mut skill = if reading.is_usable() {
+        reading.skill.clone()
+    } else {
+        // Formal errors, such as `metadata: text`, do not matter to a model.
+        let prepared = prepare_skill(name, &reading, None);
+        prepared.map_err(|_| failure_reason(&reading))?.skill
+    };
     name.clone_into(&mut skill.name);
     if skill.description.is_empty() {
         name.clone_into(&mut skill.description);
@@ -105,6 +108,20 @@ mod tests {
                 }
                 assert!(read_with(unread).is_err(), "{fields}\n{unread}");
             }
+        }
+    }
+
+    #[test]
+    fn formal_errors_do_not_matter() {
+        for fields in ["metadata: text", "license: [x]", "metadata: text\nallowed-tools: Read"] {
+            let text = format!("---\nname: a\ndescription: d\n{fields}\n---\nDo it.\n");
+            let skill = read("a", &text).unwrap();
+            assert_eq!(skill.body, "Do it.\n", "{fields}");
+            assert_eq!(
+                skill.policy.allowed_tools.is_some(),
+                fields.contains("allowed"),
+                "{fields}"
+            );
         }
     }
 

@@ -10,14 +10,16 @@ use std::time::Duration;
 use savoir_skill::dialect::agent_flow::{self, Purpose, StoredSkillFile};
 use savoir_store::{
     Database, QuotaReached, Resource, SkillFacts, SkillFile, SkillFiles, StoreError, WriteError,
-    check_quota,
+    check_quota, name_of_key, owner_key,
 };
 use thiserror::Error;
 
 use super::{RESERVED_NAMES, digest};
 
-/// How long one change of a skill may take before another process may start one.
-const LEASE_DURATION: Duration = Duration::from_secs(30);
+/// How long a skill stays locked after the process that changes it died.
+const LEASE_DURATION: Duration = Duration::from_secs(2);
+/// How often a lock is renewed while a change goes on.
+const LEASE_RENEWAL_INTERVAL: Duration = Duration::from_millis(500);
 /// How often to retry while the same skill is being changed, and the pause between retries.
 const MAX_LEASE_TRIES: u32 = 200;
 const LEASE_RETRY_INTERVAL: Duration = Duration::from_millis(50);
@@ -100,8 +102,8 @@ pub enum StoreSkillError {
     /// The name is used by a route.
     #[error("Skill name '{0}' is reserved")]
     Reserved(String),
-    /// The name belongs to a skill of another owner.
-    #[error("Skill name '{0}' belongs to another skill; give yours another name")]
+    /// The folder of the skill exists, and is not a skill.
+    #[error("Skill name '{0}' belongs to something else; give yours another name")]
     Taken(String),
     /// Another request is changing the skill.
     #[error("Skill '{0}' is being changed; try again")]
@@ -187,10 +189,20 @@ impl SkillWriter {
     ) -> Result<T, StoreSkillError> {
         let leases = self.database.leases();
         let holder = uuid::Uuid::new_v4().to_string();
-        let lease = format!("skill {name}");
+        let lease = format!("skill {}", name_of_key(name));
         for _ in 0..MAX_LEASE_TRIES {
             if let Some(lease) = leases.acquire(&lease, &holder, LEASE_DURATION).await? {
-                let done = work.await;
+                let renew = async {
+                    loop {
+                        tokio::time::sleep(LEASE_RENEWAL_INTERVAL).await;
+                        // Tried again after the next pause.
+                        let _ = leases.acquire(&lease.name, &holder, LEASE_DURATION).await;
+                    }
+                };
+                let done = tokio::select! {
+                    done = work => done,
+                    () = renew => return Err(StoreSkillError::Busy(name.to_owned())),
+                };
                 leases.release(&lease).await?;
                 return done;
             }
@@ -219,7 +231,7 @@ impl SkillWriter {
         let owns = |file: &&SkillFile| {
             // Most files of other owners can be skipped without parsing.
             file.text.contains(owner)
-                && StoredSkillFile::read(&file.name, &file.text, Purpose::Load)
+                && StoredSkillFile::read(file.name(), &file.text, Purpose::Load)
                     .is_ok_and(|stored| stored.owner.as_deref() == Some(owner))
         };
         let used = self.files.list().await?.iter().filter(owns).count() as u64;
@@ -239,8 +251,9 @@ impl SkillWriter {
     ) -> Result<StoredSkill, StoreSkillError> {
         let SkillToStore { name, resources, owner, .. } = new;
         let facts_of = self.database.skill_facts();
-        let noted = facts_of.get(&name).await?;
-        let before = self.load_replaced(&name, owner.as_deref(), noted.as_ref()).await?;
+        let key = self.key_for(&name, owner.as_deref()).await?;
+        let noted = facts_of.get(&key).await?;
+        let before = self.load_replaced(&key, owner.as_deref(), noted.as_ref()).await?;
         if before.is_none() {
             self.check_quota(owner.as_deref()).await?;
         }
@@ -255,17 +268,17 @@ impl SkillWriter {
             digest: was.and_then(|was| was.digest.clone()),
             ..facts.clone()
         };
-        facts_of.put(&name, &meanwhile).await?;
+        facts_of.put(&key, &meanwhile).await?;
         let version = before.as_ref().map(|before| before.file.version.as_str());
-        match self.files.put(&name, text, resources, version).await {
+        match self.files.put(&key, text, resources, version).await {
             Ok(file) => {
-                facts_of.put(&name, &facts).await?;
+                facts_of.put(&key, &facts).await?;
                 Ok(StoredSkill { file, facts, is_new: before.is_none() })
             }
             Err(error) => {
                 match &noted {
-                    Some(noted) => facts_of.put(&name, noted).await?,
-                    None => facts_of.forget(&name).await?,
+                    Some(noted) => facts_of.put(&key, noted).await?,
+                    None => facts_of.forget(&key).await?,
                 }
                 Err(match error {
                     WriteError::Exists { .. } => StoreSkillError::Taken(name),
@@ -276,16 +289,53 @@ impl SkillWriter {
         }
     }
 
-    /// The skill that has a name now; an error if it belongs to another owner.
-    async fn load_replaced(
+    /// The key of an owner's skill, if there is one.
+    pub async fn find_key(
         &self,
         name: &str,
         owner: Option<&str>,
+    ) -> Result<Option<String>, StoreError> {
+        if let Some(file) = self.files.read_lossy(name).await?
+            && is_owned_by(&file, owner)
+        {
+            return Ok(Some(file.key));
+        }
+        let key = owner_key(name, owner);
+        Ok(self.files.read_lossy(&key).await?.map(|file| file.key))
+    }
+
+    /// All skills of a name, whoever owns them; the oldest first.
+    pub async fn find_all(&self, name: &str) -> Result<Vec<SkillFile>, StoreError> {
+        let mut found = Vec::new();
+        for key in self.files.keys().await? {
+            if name_of_key(&key) == name {
+                found.extend(self.files.read_lossy(&key).await?);
+            }
+        }
+        found.sort_by_key(|file| file.created_at);
+        Ok(found)
+    }
+
+    /// The key of an owner's skill, or the one that a new skill of the owner gets.
+    async fn key_for(&self, name: &str, owner: Option<&str>) -> Result<String, StoreError> {
+        if let Some(key) = self.find_key(name, owner).await? {
+            return Ok(key);
+        }
+        let is_free = matches!(self.files.read(name).await, Ok(None));
+        Ok(if is_free { name.to_owned() } else { owner_key(name, owner) })
+    }
+
+    /// The skill that has a key now; an error if it belongs to another owner.
+    async fn load_replaced(
+        &self,
+        key: &str,
+        owner: Option<&str>,
         noted: Option<&SkillFacts>,
     ) -> Result<Option<ReplacedSkill>, StoreSkillError> {
+        let name = name_of_key(key);
         let taken = || StoreSkillError::Taken(name.to_owned());
         // The owner of a file that cannot be parsed is unknown.
-        let file = match self.files.read(name).await {
+        let file = match self.files.read(key).await {
             Err(StoreError::Damaged { .. }) => return Err(taken()),
             file => file?,
         };
@@ -296,7 +346,7 @@ impl SkillWriter {
         }
         let facts = SkillFacts::holding(noted, stored.owner, file.created_at);
         let now = match &facts.digest {
-            Some(_) => Some(digest(&file.text, &self.resources(name).await?)),
+            Some(_) => Some(digest(&file.text, &self.resources(key).await?)),
             None => None,
         };
         Ok(Some(ReplacedSkill { file, facts, now }))
@@ -315,9 +365,10 @@ impl SkillWriter {
         run_to_completion(async move {
             let create = async {
                 skill_writer.check_quota(Some(&owner)).await?;
-                let made = skill_writer.files.create(&name, &text).await;
+                let key = skill_writer.key_for(&name, Some(&owner)).await?;
+                let made = skill_writer.files.create(&key, &text).await;
                 if made.is_ok() {
-                    skill_writer.remove_facts(&name).await;
+                    skill_writer.remove_facts(&key).await;
                 }
                 Ok(made)
             };
@@ -330,47 +381,70 @@ impl SkillWriter {
     /// Removes a skill, if it still has this version, with its metadata.
     pub(crate) async fn remove(
         &self,
-        name: &str,
+        key: &str,
         version: &str,
     ) -> Result<Result<(), WriteError>, StoreSkillError> {
-        self.remove_with(name, version, Notes::Forgotten).await
+        self.remove_with(key, version, Notes::Forgotten).await
     }
 
     /// Removes a skill, if it still has this version.
     pub(super) async fn remove_with(
         &self,
-        name: &str,
+        key: &str,
         version: &str,
         notes: Notes,
     ) -> Result<Result<(), WriteError>, StoreSkillError> {
-        let (skill_writer, name, version) = (self.clone(), name.to_owned(), version.to_owned());
+        let (skill_writer, key, version) = (self.clone(), key.to_owned(), version.to_owned());
         run_to_completion(async move {
             let remove = async {
-                let removed = skill_writer.files.delete(&name, Some(&version)).await;
+                let removed = skill_writer.files.delete(&key, Some(&version)).await;
                 if removed.is_ok() && notes == Notes::Forgotten {
-                    skill_writer.remove_facts(&name).await;
+                    skill_writer.remove_facts(&key).await;
                 }
                 Ok(removed)
             };
-            skill_writer.with_skill_lock(&name, remove).await
+            skill_writer.with_skill_lock(&key, remove).await
         })
         .await
     }
 
     /// Deletes the metadata of a removed skill, under its lock: afterwards another skill may get
     /// the name. An error is only logged: metadata without a skill is harmless.
-    async fn remove_facts(&self, name: &str) {
-        if let Err(error) = self.database.skill_facts().forget(name).await {
-            tracing::warn!(skill = name, %error, "what was known of a skill is not forgotten");
+    async fn remove_facts(&self, key: &str) {
+        if let Err(error) = self.database.skill_facts().forget(key).await {
+            tracing::warn!(skill = key, %error, "what was known of a skill is not forgotten");
         }
     }
 
     /// Changes the owner in the metadata of a skill.
-    pub(crate) async fn set_owner(&self, name: &str, owner: Option<&str>) {
-        if let Err(error) = self.database.skill_facts().set_owner(name, owner).await {
-            tracing::warn!(skill = name, %error, "what is known of a skill has its old owner");
+    pub(crate) async fn set_owner(&self, key: &str, owner: Option<&str>) {
+        if let Err(error) = self.database.skill_facts().set_owner(key, owner).await {
+            tracing::warn!(skill = key, %error, "what is known of a skill has its old owner");
         }
     }
+}
+
+/// Whether a file belongs to an owner, or to all users without one.
+fn is_owned_by(file: &SkillFile, owner: Option<&str>) -> bool {
+    match StoredSkillFile::read(file.name(), &file.text, Purpose::Load) {
+        Ok(stored) => stored.owner.as_deref() == owner,
+        // The owner of a file that cannot be parsed is in the line that the server wrote.
+        Err(_) => owner.is_some() && owner_line(&file.text) == owner,
+    }
+}
+
+/// The owner of a file, also of one that cannot be parsed.
+pub(crate) fn owner_of(file: &SkillFile) -> Option<String> {
+    match StoredSkillFile::read(file.name(), &file.text, Purpose::Load) {
+        Ok(stored) => stored.owner,
+        Err(_) => owner_line(&file.text).map(str::to_owned),
+    }
+}
+
+/// The owner of a file whose frontmatter cannot be parsed: the line that the server wrote.
+pub(crate) fn owner_line(text: &str) -> Option<&str> {
+    let line = text.lines().find_map(|line| line.strip_prefix("user_id: '"))?;
+    line.strip_suffix('\'')
 }
 
 /// Runs work that is completed even if the caller is dropped.

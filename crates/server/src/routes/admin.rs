@@ -1,25 +1,85 @@
 //! Routes for administrators: users and their access.
 
-use axum::{Json as JsonResponse, extract::State};
-use savoir_store::User;
+use axum::{Json as JsonResponse, extract::State, http::StatusCode};
+use savoir_store::{Role, User};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{auth::Person, docs};
 use crate::{
+    accounts::{NewAccount, NewPassword},
     app::App,
-    auth::{Authenticated, Caller},
+    auth::{Authenticated, Caller, Json},
+    body::{Members, Shape, Text},
     error::{ApiError, ApiResult},
     params::Path,
 };
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(list))
+        .routes(routes!(list, create))
+        .routes(routes!(change, delete))
+        .routes(routes!(password))
         .routes(routes!(disable))
         .routes(routes!(enable))
-        .routes(routes!(delete))
+}
+
+/// A new account.
+#[derive(Debug, ToSchema)]
+struct NewUser {
+    email: String,
+    #[schema(min_length = 6)]
+    password: String,
+    /// `user` or `admin`
+    #[schema(pattern = "^(user|admin)$")]
+    role: String,
+}
+
+impl Shape for NewUser {
+    fn read(members: &mut Members) -> Self {
+        Self {
+            email: members.text("email", Text::ANY),
+            password: members.text("password", Text::ANY),
+            role: members.pattern("role", "^(user|admin)$", is_role),
+        }
+    }
+}
+
+/// The new role of an account.
+#[derive(Debug, ToSchema)]
+struct NewRole {
+    /// `user` or `admin`
+    #[schema(pattern = "^(user|admin)$")]
+    role: String,
+}
+
+impl Shape for NewRole {
+    fn read(members: &mut Members) -> Self {
+        Self { role: members.pattern("role", "^(user|admin)$", is_role) }
+    }
+}
+
+fn is_role(word: &str) -> bool {
+    matches!(word, "user" | "admin")
+}
+
+fn role(word: &str) -> Role {
+    if word == "admin" { Role::Admin } else { Role::User }
+}
+
+/// The new password of an account.
+#[derive(Debug, ToSchema)]
+#[schema(as = ResetPassword)]
+struct GivenPassword {
+    #[schema(min_length = 6)]
+    password: String,
+}
+
+impl Shape for GivenPassword {
+    fn read(members: &mut Members) -> Self {
+        Self { password: members.text("password", Text::ANY) }
+    }
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -58,13 +118,88 @@ async fn list(
     Ok(JsonResponse(UserList { total: users.len(), users }))
 }
 
+/// Create an account.
+#[utoipa::path(
+    post, path = "/admin/users", tag = "admin", security(("bearer" = [])), request_body = NewUser,
+    responses(
+        (status = 201, body = Person), docs::Bad, docs::Unauthorized, docs::Forbidden,
+        docs::Conflict, docs::TooLarge, docs::BadShape, docs::TooMany
+    )
+)]
+async fn create(
+    State(app): State<App>,
+    authenticated: Authenticated<Json<NewUser>>,
+) -> ApiResult<(StatusCode, JsonResponse<Person>)> {
+    let Authenticated { caller, body: Json(new) } = authenticated;
+    caller.check_admin()?;
+    let account = NewAccount::check(&new.email, &new.password)?;
+    let user = account.create(&app.database, role(&new.role)).await?;
+    tracing::info!(user = user.id, by = caller.user.id, "an account was created");
+    Ok((StatusCode::CREATED, JsonResponse(user.into())))
+}
+
+/// Change the role of an account.
+#[utoipa::path(
+    patch, path = "/admin/users/{id}", tag = "admin", security(("bearer" = [])),
+    params(("id" = i64, Path, description = "The account")), request_body = NewRole,
+    responses(
+        (status = 200, body = Person), docs::Bad, docs::Unauthorized, docs::Forbidden,
+        docs::Missing, docs::Conflict, docs::TooLarge, docs::BadShape, docs::TooMany
+    )
+)]
+async fn change(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    authenticated: Authenticated<Json<NewRole>>,
+) -> ApiResult<JsonResponse<Person>> {
+    let Authenticated { caller, body: Json(new) } = authenticated;
+    caller.check_admin()?;
+    let user = find(&app, &id).await?;
+    // So that there is always an administrator.
+    if user.id == caller.user.id {
+        return Err(ApiError::bad_request("Cannot change your own role")
+            .with_hint("ask another administrator"));
+    }
+    let role = role(&new.role);
+    if !app.database.accounts().set_role(user.id, role).await? {
+        check_can_lose_rights(&app, &user, role == Role::Admin).await?;
+    }
+    tracing::info!(user = user.id, by = caller.user.id, role = new.role, "a role was changed");
+    Ok(JsonResponse(find(&app, &id).await?.into()))
+}
+
+/// Set the password of an account. All its logins and tokens end.
+#[utoipa::path(
+    post, path = "/admin/users/{id}/password", tag = "admin", security(("bearer" = [])),
+    params(("id" = i64, Path, description = "The account")), request_body = GivenPassword,
+    responses(
+        (status = 204, description = "Set"), docs::Bad, docs::Unauthorized, docs::Forbidden,
+        docs::Missing, docs::TooLarge, docs::BadShape, docs::TooMany
+    )
+)]
+async fn password(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    authenticated: Authenticated<Json<GivenPassword>>,
+) -> ApiResult<StatusCode> {
+    let Authenticated { caller, body: Json(given) } = authenticated;
+    caller.check_admin()?;
+    let user = find(&app, &id).await?;
+    let hash = NewPassword::check(&given.password)?.hash().await?;
+    if !app.database.accounts().set_password(&caller.actor(), user.id, &hash).await? {
+        return Err(missing());
+    }
+    tracing::info!(user = user.id, by = caller.user.id, "a password was set");
+    Ok(StatusCode::NO_CONTENT)
+}
+
 /// Disable an account. Its tokens stop working.
 #[utoipa::path(
     post, path = "/admin/users/{id}/disable", tag = "admin", security(("bearer" = [])),
     params(("id" = i64, Path, description = "The account")),
     responses(
         (status = 200, body = UserChanged), docs::Bad, docs::Unauthorized, docs::Forbidden,
-        docs::Missing, docs::TooMany
+        docs::Missing, docs::Conflict, docs::TooMany
     )
 )]
 async fn disable(
@@ -117,6 +252,7 @@ async fn set(
         Access::Disabled => "disabled",
     };
     if !app.database.accounts().set_active(user.id, access == Access::Enabled).await? {
+        check_can_lose_rights(app, &user, access == Access::Enabled).await?;
         return Err(ApiError::bad_request(format!("User is already {word}")));
     }
     Ok(UserChanged::with(&user, word, by))
@@ -129,7 +265,7 @@ async fn set(
     params(("id" = i64, Path, description = "The account")),
     responses(
         (status = 200, body = UserChanged), docs::Bad, docs::Unauthorized, docs::Forbidden,
-        docs::Missing, docs::TooMany
+        docs::Missing, docs::Conflict, docs::TooMany
     )
 )]
 async fn delete(
@@ -143,9 +279,20 @@ async fn delete(
         return Err(ApiError::bad_request("Cannot delete yourself"));
     }
     if !app.database.accounts().delete(&authenticated.caller.actor(), user.id).await? {
+        check_can_lose_rights(&app, &user, false).await?;
         return Err(missing());
     }
     Ok(UserChanged::with(&user, "deleted", &authenticated.caller))
+}
+
+/// After a change that did nothing: fails if the account is still the only active administrator.
+async fn check_can_lose_rights(app: &App, user: &User, gains: bool) -> ApiResult<()> {
+    let user = app.database.accounts().by_id(user.id).await?;
+    if !gains && user.is_some_and(|user| user.active && user.is_admin()) {
+        return Err(ApiError::conflict("This is the only active administrator")
+            .with_hint("make another account an administrator first"));
+    }
+    Ok(())
 }
 
 /// The account with this id. A text that is not a number is reported as not found.

@@ -1,19 +1,24 @@
 //! Account routes: register, log in, log out, change the password.
 
-use axum::{Json as JsonResponse, extract::State};
+use axum::{
+    Json as JsonResponse,
+    extract::State,
+    http::HeaderMap,
+    response::{IntoResponse as _, Response},
+};
 use savoir_store::{Role, Timestamp, User, verify_password};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::docs;
+use super::{docs, session::start_session};
 use crate::{
     accounts::{AccountError, Email, NewAccount, NewPassword},
     app::App,
-    auth::{Anonymous, Authenticated, Json},
+    auth::{Anonymous, Authenticated, Json, has_cookie_only},
     body::{Members, Shape, Text},
-    config::Registration,
     error::{ApiError, ApiResult},
+    keys::Audience,
     throttle::{Attempt, NewcomerAttempt},
 };
 
@@ -28,7 +33,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
 
 /// An address and a password.
 #[derive(Debug, ToSchema)]
-struct Credentials {
+pub(super) struct Credentials {
     #[schema(pattern = r"^[a-zA-Z0-9._%+-]+@[a-zA-Z0-9.-]+\.[a-zA-Z]{2,}$")]
     email: String,
     /// At least 6 characters.
@@ -101,8 +106,9 @@ struct LoggedOut {
 #[derive(Debug, Serialize, ToSchema)]
 struct PasswordChanged {
     success: bool,
-    /// Replaces all earlier tokens.
-    token: String,
+    /// Replaces all earlier tokens. A browser gets a new session cookie instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token: Option<String>,
 }
 
 impl From<AccountError> for ApiError {
@@ -132,12 +138,7 @@ async fn register(
 ) -> ApiResult<JsonResponse<LoggedIn>> {
     let Anonymous { address, local, body: Json(Credentials { email, password }) } = anonymous;
     // Unknown clients must not find out which email addresses have accounts.
-    let open = match app.config.registration {
-        Registration::Local => local,
-        Registration::Open => true,
-        Registration::Closed => false,
-    };
-    if !open {
+    if !app.config.registration.allows(local) {
         return Err(closed());
     }
     let account = NewAccount::check(&email, &password)?;
@@ -180,30 +181,42 @@ async fn login(
     State(app): State<App>,
     anonymous: Anonymous<Json<Credentials>>,
 ) -> ApiResult<JsonResponse<LoggedIn>> {
-    let Anonymous { address, body: Json(Credentials { email, password }), .. } = anonymous;
+    let Anonymous { address, body: Json(credentials), .. } = anonymous;
+    let (user, since) = check_password(&app, credentials, &address).await?;
+    logged_in(&app, user, since).await
+}
+
+/// The account with these credentials, and the time at which its password was read. Failed attempts
+/// are counted.
+pub(super) async fn check_password(
+    app: &App,
+    credentials: Credentials,
+    address: &str,
+) -> ApiResult<(User, Timestamp)> {
+    let Credentials { email, password } = credentials;
     let email = Email::parse(&email).ok_or(AccountError::Email)?;
     if password.is_empty() {
         return Err(ApiError::bad_request("Password is required"));
     }
-    let attempt = Attempt::login(&app, &email, &address).await?;
+    let attempt = Attempt::login(app, &email, address).await?;
     let since = Timestamp::now();
     let found = app.database.accounts().by_email(email.as_str()).await?;
     // Verify a password even without an account, so that the time reveals nothing.
     let hash = found.as_ref().map(|(_, hash)| hash.as_str());
     let right = verify_password(&password, hash).await?;
     let Some((user, _)) = found.filter(|_| right) else {
-        attempt.record_failed(&app).await?;
+        attempt.record_failed(app).await?;
         return Err(ApiError::unauthorized("Invalid email or password"));
     };
-    attempt.record_success(&app).await?;
+    attempt.record_success(app).await?;
     if !user.active {
         return Err(ApiError::forbidden("User account is disabled"));
     }
-    logged_in(&app, user, since).await
+    Ok((user, since))
 }
 
 async fn logged_in(app: &App, user: User, since: Timestamp) -> ApiResult<JsonResponse<LoggedIn>> {
-    let token = app.keys.issue(&app.database, user.id, since).await?;
+    let token = app.keys.issue(&app.database, Audience::Bearer, user.id, since).await?;
     Ok(JsonResponse(LoggedIn { token, user: user.into() }))
 }
 
@@ -245,8 +258,9 @@ async fn logout(
 )]
 async fn password(
     State(app): State<App>,
+    headers: HeaderMap,
     authenticated: Authenticated<Json<Passwords>>,
-) -> ApiResult<JsonResponse<PasswordChanged>> {
+) -> ApiResult<Response> {
     let Authenticated { caller, body: Json(Passwords { current, new }) } = authenticated;
     let new = NewPassword::check(&new)?;
     let attempt = Attempt::confirm(&app, caller.user.id).await?;
@@ -261,6 +275,11 @@ async fn password(
     if !accounts.set_password(&caller.actor(), caller.user.id, &new.hash().await?).await? {
         return Err(ApiError::unauthorized("Invalid or expired token"));
     }
-    let token = app.keys.issue(&app.database, caller.user.id, Timestamp::now()).await?;
-    Ok(JsonResponse(PasswordChanged { success: true, token }))
+    let now = Timestamp::now();
+    let changed = |token| JsonResponse(PasswordChanged { success: true, token }).into_response();
+    if has_cookie_only(&app, &headers) {
+        return start_session(&app, caller.user.id, now, changed(None)).await;
+    }
+    let token = app.keys.issue(&app.database, Audience::Bearer, caller.user.id, now).await?;
+    Ok(changed(Some(token)))
 }

@@ -12,7 +12,7 @@ use futures::future::join_all;
 use savoir_package::Tree;
 use savoir_scan::{Finding, Verdict};
 use savoir_skill::dialect::personal_agent::Provenance;
-use savoir_store::{CatalogSource, NewCatalogSource, SkillFacts, Timestamp};
+use savoir_store::{CatalogSource, NewCatalogSource, SkillFacts, Timestamp, name_of_key};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
@@ -75,9 +75,11 @@ struct CatalogItem {
 }
 
 /// A skill that was installed from the catalogue.
-struct Installed {
-    name: String,
+pub(super) struct Installed {
+    pub(super) name: String,
     version: Option<String>,
+    /// The digest of its files after the installation.
+    pub(super) digest: Option<String>,
 }
 
 /// A source that could not be asked.
@@ -149,9 +151,9 @@ impl CatalogItem {
 }
 
 /// The skills of a user that came from the catalogue, by source id.
-async fn installed(app: &App, caller: &Caller) -> ApiResult<HashMap<String, Installed>> {
+pub(super) async fn installed(app: &App, caller: &Caller) -> ApiResult<HashMap<String, Installed>> {
     let noted = app.database.skill_facts().all().await?;
-    let names = app.skills.skill_writer().files().names().await?;
+    let names = app.skills.skill_writer().files().keys().await?;
     let names: HashSet<&str> = names.iter().map(String::as_str).collect();
     let own = noted.into_iter().filter(|(name, facts)| {
         facts.source == Provenance::Catalog
@@ -159,14 +161,18 @@ async fn installed(app: &App, caller: &Caller) -> ApiResult<HashMap<String, Inst
             && names.contains(name.as_str())
     });
     let installed = own.filter_map(|(name, facts)| {
-        Some((facts.source_id?, Installed { name, version: facts.source_version }))
+        let name = name_of_key(&name).to_owned();
+        Some((
+            facts.source_id?,
+            Installed { name, version: facts.source_version, digest: facts.digest },
+        ))
     });
     Ok(installed.collect())
 }
 
 /// A skill of the catalogue.
 #[derive(Debug, Deserialize, ToSchema)]
-struct Wanted {
+pub(super) struct Wanted {
     #[schema(min_length = 1)]
     source_id: String,
     /// Its folder in the repository; empty at the root.
@@ -187,8 +193,7 @@ impl Shape for Wanted {
 
 /// Install a skill from the catalogue, or update it. It is disabled until a user enables it.
 ///
-/// A skill that was edited here is not replaced (409) unless `overwrite` is true. If another user
-/// has a skill with this name, the skill gets the next free name, such as `name-2`.
+/// A skill that was edited here is not replaced (409) unless `overwrite` is true.
 #[utoipa::path(
     post, path = "/skills/catalog/install", tag = "catalog", security(("bearer" = [])),
     request_body = Wanted,
@@ -204,34 +209,54 @@ async fn install(
     State(app): State<App>,
     authenticated: Authenticated<Json<Wanted>>,
 ) -> ApiResult<Response> {
-    let Authenticated { caller, body: Json(Wanted { source_id, folder, overwrite }) } =
-        authenticated;
-    let source = app.database.catalog_sources().get(&source_id).await?;
+    let Authenticated { caller, body: Json(wanted) } = authenticated;
+    let FetchedSkill { name, source_id, sha, tree } = fetch(&app, &wanted).await?;
+    let package = checked(tree, name).await?;
+    let arrival = ImportedSkill {
+        package,
+        owner: Some(caller.owner_id()),
+        source: Provenance::Catalog,
+        source_id,
+    };
+    let settled = store(&app, arrival, sha, wanted.overwrite.unwrap_or(false)).await;
+    let settled = settled.map_err(|error| personal::store_error(&error))?;
+    let status = if settled.is_new { StatusCode::CREATED } else { StatusCode::OK };
+    let paths = app.skills.skill_writer().paths(&settled.file.key).await?;
+    Ok((status, JsonResponse(Item::new(&settled.file, &settled.facts, paths))).into_response())
+}
+
+/// The files of a skill of the catalogue.
+pub(super) struct FetchedSkill {
+    /// The name of its folder.
+    pub(super) name: String,
+    /// Its id among the skills of all sources.
+    pub(super) source_id: String,
+    /// The object that its SKILL.md is.
+    sha: String,
+    pub(super) tree: Tree,
+}
+
+pub(super) async fn fetch(app: &App, wanted: &Wanted) -> ApiResult<FetchedSkill> {
+    let folder = &wanted.folder;
+    let source = app.database.catalog_sources().get(&wanted.source_id).await?;
     let source = source.filter(|source| source.enabled);
     let source = source.ok_or_else(|| ApiError::not_found("Catalog source not found"))?;
     let repository = app.catalog.repository(&source.repo_url, source.reference.as_deref());
     let repository = repository.map_err(|error| ApiError::bad_request(error.to_string()))?;
     let listed = app.catalog.list(&source).await.map_err(unreachable)?;
-    let listed = listed.iter().find(|listed| listed.folder == folder).cloned();
+    let listed = listed.iter().find(|listed| listed.folder == *folder).cloned();
     let listed = listed.ok_or_else(|| ApiError::not_found("Catalog skill not found"))?;
     let tree = app.catalog.fetch(&listed).await.map_err(|why| match why {
         FetchError::NoAnswer(why) => unreachable(why),
-        FetchError::Rejected(why) => refused(&folder, &why),
+        FetchError::Rejected(why) => refused(folder, &why),
     })?;
-    let called = folder.rsplit('/').next().filter(|name| !name.is_empty());
-    let called = called.unwrap_or_else(|| repository.root_skill_name()).to_owned();
-    let package = checked(tree, called).await?;
-    let arrival = ImportedSkill {
-        package,
-        owner: Some(caller.owner_id()),
-        source: Provenance::Catalog,
-        source_id: repository.skill_id(&folder),
-    };
-    let settled = store(&app, arrival, listed.sha, overwrite.unwrap_or(false)).await;
-    let settled = settled.map_err(|error| personal::store_error(&error))?;
-    let status = if settled.is_new { StatusCode::CREATED } else { StatusCode::OK };
-    let paths = app.skills.skill_writer().paths(&settled.file.name).await?;
-    Ok((status, JsonResponse(Item::new(&settled.file, &settled.facts, paths))).into_response())
+    let name = folder.rsplit('/').next().filter(|name| !name.is_empty());
+    Ok(FetchedSkill {
+        name: name.unwrap_or_else(|| repository.root_skill_name()).to_owned(),
+        source_id: repository.skill_id(folder),
+        sha: listed.sha,
+        tree,
+    })
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is the way of an error")]

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use axum::{Json as JsonResponse, extract::State, response::Response};
+use axum::{Json as JsonResponse, extract::State, http::HeaderMap, response::Response};
 use savoir_agent::chat::{ChatService, ChatTurn};
 use savoir_engine::manifest::mode;
 use savoir_flow::event::Event;
 use savoir_skill::dialect::agent_flow::parse_at_skill;
-use savoir_store::Session;
+use savoir_store::RunKind;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -22,8 +23,9 @@ use crate::{
     executions::{self, RunningExecution},
     library::PersonalLibrary,
     limits::MAX_MESSAGE_CHARS,
+    run_history::NewRun,
     skill_lookup::PersonalSkills,
-    stream::{self, StreamKind},
+    stream::{self, OnDisconnect, StreamKind},
     tool_runner,
 };
 
@@ -49,6 +51,34 @@ struct ChatMessage {
     /// Which tools of skills are offered where a model uses skills: those of the mode `Global`, `Dev`,
     /// `Meeting` or `Writer`. `Global` if nothing else is said.
     mode: Option<String>,
+    /// Whether the answer goes on when the client disconnects.
+    #[schema(required = false)]
+    detached: bool,
+}
+
+impl ChatMessage {
+    /// The record of the answer.
+    fn new_run(&self, caller: &Caller) -> NewRun {
+        let mut inputs = json!({"session_id": self.session_id, "message": self.message});
+        for (key, value) in [
+            ("workflow_id", &self.workflow_id),
+            ("kb_id", &self.kb_id),
+            ("model", &self.model),
+            ("mode", &self.mode),
+        ] {
+            if let Some(value) = value {
+                inputs[key] = json!(value);
+            }
+        }
+        NewRun {
+            id: None,
+            kind: RunKind::Chat,
+            user_id: caller.user.id,
+            name: self.message.clone(),
+            target: self.session_id.clone(),
+            inputs,
+        }
+    }
 }
 
 impl Shape for ChatMessage {
@@ -64,6 +94,7 @@ impl Shape for ChatMessage {
             kb_id: members.optional_text("kb_id", Text::ANY),
             model: members.optional_text("model", Text::ANY),
             mode: members.optional_text("mode", Text::ANY),
+            detached: members.optional_boolean("detached"),
         }
     }
 }
@@ -81,6 +112,7 @@ impl Shape for ChatMessage {
 )]
 async fn complete(
     State(app): State<App>,
+    headers: HeaderMap,
     authenticated: Authenticated<Json<ChatMessage>>,
 ) -> ApiResult<Response> {
     let Authenticated { caller, body: Json(said) } = authenticated;
@@ -99,7 +131,10 @@ async fn complete(
         Some(id) => executions::find(&app, &caller, id).await?,
         None => None,
     };
-    let session = session(&app, &caller, &said.session_id).await?;
+    // Ids are separate for each user, for administrators as well: a message never goes into the
+    // conversation of another user.
+    let session = app.database.sessions().ensure(&said.session_id, caller.user.id).await?;
+    let (new, then) = (said.new_run(&caller), OnDisconnect::new(&headers, said.detached));
     let skill_lookup = Arc::new(PersonalSkills { app: app.clone(), caller: caller.clone() });
     let chat = ChatService {
         services: app.services.clone(),
@@ -119,41 +154,33 @@ async fn complete(
         if app.config.chat_tools && caller.check_scope(Scope::SkillsRun).is_ok() {
             let tools = tool_runner::tools(&app, &caller).map(|tools| tools.with_mode(mode));
             let library = Arc::new(PersonalLibrary::new(app.clone(), caller));
-            return Ok(stream::respond(&app, StreamKind::Chat, async move |out| {
+            let answered = stream::respond(&app, StreamKind::Chat, new, then, async move |out| {
                 chat.answer_with_tools(&turn, library, tools, &out).await;
-            }));
+            });
+            return Ok(answered.await);
         }
-        return Ok(stream::respond(&app, StreamKind::Chat, async move |out| {
+        let answered = stream::respond(&app, StreamKind::Chat, new, then, async move |out| {
             chat.answer(&turn, &out).await;
-        }));
+        });
+        return Ok(answered.await);
     };
     let Some(workflow) = workflow else {
-        return Ok(stream::respond(&app, StreamKind::Chat, async move |out| {
+        let answered = stream::respond(&app, StreamKind::Chat, new, then, async move |out| {
             let message = format!("Workflow {workflow_id} not found");
             // Ignored: the client may have disconnected.
             let _ = out.emit(Event::Error { message: message.clone() }).await;
             let _ = out.emit(Event::failed(message)).await;
-        }));
+        });
+        return Ok(answered.await);
     };
     let begun =
         executions::begin(&app, &caller, workflow, &turn.message, turn.model.as_deref()).await?;
-    Ok(stream::respond(&app, StreamKind::Chat, async move |out| {
+    let new = NewRun { id: Some(begun.id().to_owned()), ..new };
+    let answered = stream::respond(&app, StreamKind::Chat, new, then, async move |out| {
         let RunningExecution { host, journal, .. } = &begun;
         chat.answer_by_workflow(&turn, host, begun.run(), journal, &out).await;
-    }))
-}
-
-/// The conversation with this id: ids are separate for each user. An administrator can also use a
-/// conversation of another user.
-async fn session(app: &App, caller: &Caller, id: &str) -> ApiResult<Session> {
-    let sessions = app.database.sessions();
-    if caller.user.is_admin()
-        && sessions.own(id, caller.user.id).await?.is_none()
-        && let Some(found) = sessions.get(id).await?
-    {
-        return Ok(found);
-    }
-    Ok(sessions.ensure(id, caller.user.id).await?)
+    });
+    Ok(answered.await)
 }
 
 /// A model that can be asked.

@@ -127,6 +127,7 @@ answers! {
     MissingField "404" FieldDetail: "The skill does not exist, or it belongs to another user."
     Conflict "409" Detail: "Not possible in the current state."
     ConflictingField "409" FieldDetail: "A skill of this name exists, or it was changed at the same time."
+    Changed "412" Detail: "It was changed since it was read."
     TooLarge "413" Detail: "The body is too large."
     BadShape "422" ShapeDetail: "The body is invalid."
     BadShapeOrVersion "422" ShapeOrVersion: "The body is invalid or has an unsupported version."

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use axum::{
     Json, Router,
     extract::{ConnectInfo, State},
-    http::{HeaderMap, StatusCode, header},
+    http::{HeaderMap, Method, StatusCode, header},
     response::{IntoResponse as _, Response},
     routing::get,
 };
@@ -14,9 +14,10 @@ use serde_json::{Value, json};
 use crate::{
     access::Scope,
     app::App,
-    auth::authenticate,
+    auth::{authenticate, has_credentials},
     client::is_local,
     error::{ApiError, ApiResult},
+    web,
 };
 
 /// Routes that are not part of the OpenAPI document.
@@ -28,8 +29,13 @@ pub(super) fn router() -> Router<App> {
         .route("/metrics", get(metrics))
 }
 
-async fn identity() -> Json<Value> {
-    Json(json!({"name": "Agent Flow Lite API", "version": "0.1.0", "status": "running"}))
+/// The web app for browsers; for programs, what this server is.
+async fn identity(headers: HeaderMap) -> Response {
+    if web::prefers_html(&headers) {
+        return web::index_page(&headers);
+    }
+    let body = json!({"name": "Agent Flow Lite API", "version": "0.1.0", "status": "running"});
+    ([(header::VARY, "accept")], Json(body)).into_response()
 }
 
 async fn health() -> Json<Value> {
@@ -56,10 +62,10 @@ async fn metrics(
     headers: HeaderMap,
 ) -> ApiResult<Response> {
     if !is_local(&app.config, &headers, Some(peer)) {
-        if !headers.contains_key(header::AUTHORIZATION) {
+        if !has_credentials(&app, &headers) {
             return Err(ApiError::forbidden("Figures are for this machine and for administrators"));
         }
-        authenticate(&app, &headers, Scope::Admin).await?.check_admin()?;
+        authenticate(&app, &Method::GET, &headers, Scope::Admin).await?.check_admin()?;
     }
     let kind = (header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8");
     let search = app.registry_state.search().map(|index| (index.skill_count(), index.applied()));

@@ -27,7 +27,7 @@ use crate::{
     body::{Members, Shape, ShapeError, Text},
     error::{ApiError, ApiResult},
     limits::{BODY_TIMEOUT_SECONDS, MAX_UPLOAD_BYTES},
-    params::{Params, Path, Query, QueryPairs},
+    params::{Page, Params, Path, Query, QueryPairs},
 };
 
 /// `Retry-After` for a user with too many waiting documents, in seconds.
@@ -43,6 +43,8 @@ pub(super) fn router() -> OpenApiRouter<App> {
         .routes(routes!(process))
         .routes(routes!(task))
         .routes(routes!(search))
+        .routes(routes!(chunks))
+        .routes(routes!(original))
         .routes(routes!(info))
 }
 
@@ -185,8 +187,10 @@ struct Found {
 struct FoundPassage {
     text: String,
     metadata: PassageMetadata,
-    /// Between 0 and 1.
+    /// How relevant it is, between 0 and 1: 0 has nothing to do with the question.
     score: f64,
+    /// The place among all that was found, from 1.
+    rank: u32,
 }
 
 /// Where a passage stands.
@@ -209,6 +213,7 @@ impl From<Passage> for FoundPassage {
                 chunk_size: passage.chunk_size,
             },
             score: passage.score,
+            rank: passage.rank,
         }
     }
 }
@@ -232,25 +237,33 @@ struct SearchQuery {
     /// How many passages.
     #[param(minimum = 1, maximum = 20, default = 5, required = false)]
     top_k: u32,
+    /// Only passages with at least this score.
+    #[param(minimum = 0, maximum = 1, default = 0, required = false)]
+    min_score: f64,
 }
 
 impl Params for SearchQuery {
     fn read(pairs: &mut QueryPairs) -> Self {
         let query = pairs.text("query");
         let top_k = pairs.integer("top_k", 5, 1, 20);
-        Self { query, top_k: u32::try_from(top_k).unwrap_or(5) }
+        let min_score = pairs.number("min_score", 0.0, 0.0, 1.0);
+        Self { query, top_k: u32::try_from(top_k).unwrap_or(5), min_score }
     }
 }
 
 /// List knowledge bases.
 #[utoipa::path(
-    get, path = "/knowledge", tag = "knowledge", security(("bearer" = [])),
-    responses((status = 200, body = BaseList), docs::Unauthorized, docs::TooMany)
+    get, path = "/knowledge", tag = "knowledge", security(("bearer" = [])), params(Page),
+    responses((status = 200, body = BaseList), docs::Unauthorized, docs::BadShape, docs::TooMany)
 )]
-async fn list(State(app): State<App>, _: Authenticated) -> ApiResult<JsonResponse<BaseList>> {
+async fn list(
+    State(app): State<App>,
+    authenticated: Authenticated<Query<Page>>,
+) -> ApiResult<JsonResponse<BaseList>> {
+    let Query(page) = authenticated.body;
     let bases = app.knowledge.list().await?;
-    let items: Vec<BaseItem> = bases.into_iter().map(Into::into).collect();
-    Ok(JsonResponse(BaseList { total: items.len(), items }))
+    let items = page.of(&bases).iter().cloned().map(Into::into).collect();
+    Ok(JsonResponse(BaseList { total: bases.len(), items }))
 }
 
 /// Create a knowledge base.
@@ -384,22 +397,105 @@ pub(super) fn form_error(error: &MultipartError) -> ApiError {
 /// List the documents of a knowledge base.
 #[utoipa::path(
     get, path = "/knowledge/{kb}/documents", tag = "knowledge", security(("bearer" = [])),
-    params(("kb" = String, Path, description = "Id or name")),
+    params(("kb" = String, Path, description = "Id or name"), Page),
     responses(
         (status = 200, body = DocumentList), docs::Bad, docs::Unauthorized, docs::Missing,
-        docs::TooMany
+        docs::BadShape, docs::TooMany
     )
 )]
 async fn documents(
     State(app): State<App>,
     Path(kb): Path<String>,
-    authenticated: Authenticated,
+    authenticated: Authenticated<Query<Page>>,
 ) -> ApiResult<JsonResponse<DocumentList>> {
     check_id(&kb)?;
+    let Authenticated { caller, body: Query(page) } = authenticated;
+    let base = find(&app, &caller, &kb).await?.ok_or_else(no_base)?;
+    let all = app.knowledge.documents(&base.id).await?;
+    let documents = page.of(&all).iter().cloned().map(Into::into).collect();
+    Ok(JsonResponse(DocumentList { total: all.len(), documents }))
+}
+
+/// A passage of a document.
+#[derive(Debug, Serialize, ToSchema)]
+struct ChunkItem {
+    chunk_id: String,
+    chunk_index: u64,
+    text: String,
+    tokens: u64,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct ChunkList {
+    chunks: Vec<ChunkItem>,
+    total: u64,
+}
+
+/// Maximum passages in one response.
+const MAX_LISTED_CHUNKS: usize = 200;
+
+/// List the passages of a document, in order.
+#[utoipa::path(
+    get, path = "/knowledge/{kb}/documents/{doc}/chunks", tag = "knowledge",
+    security(("bearer" = [])),
+    params(
+        ("kb" = String, Path, description = "Id or name"),
+        ("doc" = String, Path, description = "The document"), Page
+    ),
+    responses(
+        (status = 200, body = ChunkList), docs::Bad, docs::Unauthorized, docs::Missing,
+        docs::BadShape, docs::TooMany
+    )
+)]
+async fn chunks(
+    State(app): State<App>,
+    Path((kb, doc)): Path<(String, String)>,
+    authenticated: Authenticated<Query<Page>>,
+) -> ApiResult<JsonResponse<ChunkList>> {
+    check_id(&kb)?;
+    let Authenticated { caller, body: Query(page) } = authenticated;
+    let base = find(&app, &caller, &kb).await?.ok_or_else(no_base)?;
+    app.knowledge.document(&base.id, &doc).await?.ok_or_else(no_document)?;
+    let limit = page.limit().min(MAX_LISTED_CHUNKS) as u64;
+    let (found, total) = app.knowledge.chunks(&base.id, &doc, limit, page.offset() as u64).await?;
+    let chunks = found.into_iter().map(|chunk| ChunkItem {
+        chunk_id: chunk.id,
+        chunk_index: chunk.index,
+        text: chunk.text,
+        tokens: chunk.size,
+    });
+    Ok(JsonResponse(ChunkList { chunks: chunks.collect(), total }))
+}
+
+/// Download a document as it was uploaded.
+#[utoipa::path(
+    get, path = "/knowledge/{kb}/documents/{doc}/file", tag = "knowledge",
+    security(("bearer" = [])),
+    params(
+        ("kb" = String, Path, description = "Id or name"),
+        ("doc" = String, Path, description = "The document")
+    ),
+    responses(
+        (status = 200, description = "The file", content((Vec<u8> = "application/octet-stream"))),
+        docs::Bad, docs::Unauthorized, docs::Missing, docs::TooMany
+    )
+)]
+async fn original(
+    State(app): State<App>,
+    Path((kb, doc)): Path<(String, String)>,
+    authenticated: Authenticated,
+) -> ApiResult<Response> {
+    check_id(&kb)?;
     let base = find(&app, &authenticated.caller, &kb).await?.ok_or_else(no_base)?;
-    let documents = app.knowledge.documents(&base.id).await?;
-    let documents: Vec<DocumentItem> = documents.into_iter().map(Into::into).collect();
-    Ok(JsonResponse(DocumentList { total: documents.len(), documents }))
+    app.knowledge.document(&base.id, &doc).await?.ok_or_else(no_document)?;
+    let bytes = app.knowledge.bytes(&base.id, &doc).await?.ok_or_else(no_document)?;
+    // A download, so that a browser does not show it as a page of this server.
+    let headers = [
+        (header::CONTENT_TYPE, "application/octet-stream"),
+        (header::CONTENT_DISPOSITION, "attachment"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    Ok((headers, bytes).into_response())
 }
 
 /// Delete a document from its knowledge base.
@@ -490,13 +586,14 @@ async fn search(
     authenticated: Authenticated<Query<SearchQuery>>,
 ) -> ApiResult<JsonResponse<Found>> {
     check_id(&kb)?;
-    let Query(SearchQuery { query, top_k }) = authenticated.body;
+    let Query(SearchQuery { query, top_k, min_score }) = authenticated.body;
     if query.trim().is_empty() {
         return Err(ApiError::bad_request("Query cannot be empty."));
     }
     let found = app.knowledge.search(&kb, Some(authenticated.caller.user.id), &query, top_k).await;
     let found = found.map_err(|error| search_error(&error))?;
-    let results: Vec<FoundPassage> = found.into_iter().map(Into::into).collect();
+    let relevant = found.into_iter().filter(|passage| passage.score >= min_score);
+    let results: Vec<FoundPassage> = relevant.map(Into::into).collect();
     Ok(JsonResponse(Found { kb_id: kb, query, top_k, total: results.len(), results }))
 }
 
@@ -535,12 +632,12 @@ async fn info(
     }))
 }
 
-async fn find(app: &App, caller: &Caller, kb: &str) -> ApiResult<Option<KnowledgeBase>> {
+pub(super) async fn find(app: &App, caller: &Caller, kb: &str) -> ApiResult<Option<KnowledgeBase>> {
     Ok(app.knowledge.resolve(kb, Some(caller.user.id)).await?)
 }
 
 /// A knowledge base that the caller may change: their own, or any for an administrator.
-async fn changeable(app: &App, caller: &Caller, kb: &str) -> ApiResult<KnowledgeBase> {
+pub(super) async fn changeable(app: &App, caller: &Caller, kb: &str) -> ApiResult<KnowledgeBase> {
     let base = find(app, caller, kb).await?.ok_or_else(no_base)?;
     if caller.may_touch(base.user_id) {
         return Ok(base);
@@ -553,17 +650,17 @@ fn is_id(kb: &str) -> bool {
     !kb.is_empty() && kb.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-')
 }
 
-fn check_id(kb: &str) -> ApiResult<()> {
+pub(super) fn check_id(kb: &str) -> ApiResult<()> {
     if is_id(kb) {
         return Ok(());
     }
     Err(ApiError::bad_request(format!("Invalid kb_id format: {kb}")))
 }
 
-fn no_base() -> ApiError {
+pub(super) fn no_base() -> ApiError {
     ApiError::not_found("Knowledge base not found")
 }
 
-fn no_document() -> ApiError {
+pub(super) fn no_document() -> ApiError {
     ApiError::not_found("Document not found.")
 }

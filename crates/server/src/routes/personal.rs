@@ -28,11 +28,11 @@ use crate::{
     body::{self, Members, Shape},
     error::{ApiError, ApiResult},
     limits::BODY_TIMEOUT_SECONDS,
-    params::Path,
+    params::{OwnerQuery, Path},
     personal::{
         Exported, ImportSource, Item, PackageError, StoreSkillError, from_bytes, to_others,
     },
-    skill_lookup::ParsedSkill,
+    skill_lookup::{ParsedSkill, SkillRef},
 };
 
 /// Maximum bytes of the form: the file and the multipart framing.
@@ -55,7 +55,7 @@ struct ItemList {
 
 /// List skills with their state for agents: enabled, pinned, source and last use.
 ///
-/// Your own, or all for administrators; the most recently changed first.
+/// Your own and those without an owner, or all for administrators; the most recently changed first.
 #[utoipa::path(
     get, path = "/personal-skills", tag = "skills", operation_id = "personal",
     security(("bearer" = [])),
@@ -65,11 +65,11 @@ async fn list(
     State(app): State<App>,
     authenticated: Authenticated,
 ) -> ApiResult<JsonResponse<ItemList>> {
-    let kept = app.skills.list(&authenticated.caller).await?;
+    let kept = app.skills.list_for_agents(&authenticated.caller).await?;
     let noted = app.database.skill_facts().all().await?;
     let mut skills = Vec::with_capacity(kept.len());
     for kept in kept {
-        let facts = kept.facts(noted.get(&kept.file.name));
+        let facts = kept.facts(noted.get(&kept.file.key));
         skills.push(item(&app, &kept, &facts).await?);
     }
     Ok(JsonResponse(ItemList { total: skills.len(), skills }))
@@ -85,9 +85,8 @@ struct ImportForm {
 
 /// Import a skill: a SKILL.md or a zip of its folder. It replaces your own skill of the same name.
 ///
-/// If another user has a skill with this name, the skill gets the next free name, such as `name-2`,
-/// and `source_id` is its original name. A skill that is imported with an API token is disabled
-/// until a user enables it.
+/// Names are unique per owner: other users may have a skill with this name. A skill that is imported
+/// with an API token is disabled until a user enables it.
 ///
 /// The file may also be sent alone, as `text/markdown` or `application/zip`.
 #[utoipa::path(
@@ -109,13 +108,15 @@ async fn import(State(app): State<App>, authenticated: Authenticated<Raw>) -> Ap
     let package = tokio::task::spawn_blocking(read).await;
     let package = package.map_err(|error| ApiError::internal("Failed to import skill", &error))?;
     let package = package.map_err(|error| unfit(&error))?;
+    let notes = package.notes.clone();
     let by = if caller.token.is_some() { ImportSource::Program } else { ImportSource::Person };
     let settled = app.skills.skill_writer().import(package, Some(caller.owner_id()), by).await;
     let settled = settled.map_err(|error| store_error(&error))?;
-    tracing::info!(skill = settled.file.name, by = caller.user.id, "a skill was imported");
+    tracing::info!(skill = settled.file.key, by = caller.user.id, "a skill was imported");
     let status = if settled.is_new { StatusCode::CREATED } else { StatusCode::OK };
-    let paths = app.skills.skill_writer().paths(&settled.file.name).await?;
-    Ok((status, JsonResponse(Item::new(&settled.file, &settled.facts, paths))).into_response())
+    let paths = app.skills.skill_writer().paths(&settled.file.key).await?;
+    let item = Item::new(&settled.file, &settled.facts, paths).with_notes(notes);
+    Ok((status, JsonResponse(item)).into_response())
 }
 
 /// Reports errors of the form as errors of its only part, `file`.
@@ -167,21 +168,24 @@ async fn part(request: Request) -> ApiResult<(Option<String>, Bytes)> {
 /// Export a skill: its SKILL.md, or a zip if it has other files.
 #[utoipa::path(
     get, path = "/skills/{name}/export", tag = "skills", security(("bearer" = [])),
-    params(("name" = String, Path, description = "The skill")),
+    params(("name" = String, Path, description = "The skill"), OwnerQuery),
     responses(
         (status = 200, description = "The file", content(
             (String = "text/markdown"), (Vec<u8> = "application/zip")
         )),
-        docs::BadField, docs::Unauthorized, docs::MissingField, docs::TooMany
+        docs::BadField, docs::Unauthorized, docs::MissingField, docs::ConflictingField,
+        docs::TooMany
     )
 )]
 async fn export(
     State(app): State<App>,
     Path(name): Path<String>,
+    owner: OwnerQuery,
     authenticated: Authenticated,
 ) -> ApiResult<Response> {
-    let kept = app.skills.get(&authenticated.caller, &name).await?;
-    let resources = app.skills.skill_writer().resources(&name).await?;
+    let wanted = SkillRef::new(&name, &owner);
+    let kept = app.skills.get(&authenticated.caller, wanted).await?;
+    let resources = app.skills.skill_writer().resources(&kept.file.key).await?;
     let packing = {
         let name = name.clone();
         move || to_others(&name, &kept.file.text, resources)
@@ -234,7 +238,8 @@ impl Change {
 /// Only a logged-in user can enable a disabled skill, not an API token.
 #[utoipa::path(
     patch, path = "/skills/{name}", tag = "skills", security(("bearer" = [])),
-    params(("name" = String, Path, description = "The skill")), request_body = Change,
+    params(("name" = String, Path, description = "The skill"), OwnerQuery),
+    request_body = Change,
     responses(
         (status = 200, body = Item), docs::BadField, docs::Unauthorized, docs::ForbiddenField,
         docs::MissingField, docs::ConflictingField, docs::TooLarge, docs::BadShape, docs::TooMany
@@ -243,21 +248,24 @@ impl Change {
 async fn change(
     State(app): State<App>,
     Path(name): Path<String>,
+    owner: OwnerQuery,
     authenticated: Authenticated<Json<Change>>,
 ) -> ApiResult<JsonResponse<Item>> {
     let Authenticated { caller, body: Json(change) } = authenticated;
-    app.skills.check_changeable(&caller, &name).await?;
-    let kept = app.skills.get(&caller, &name).await?;
+    let wanted = SkillRef::new(&name, &owner);
+    app.skills.check_changeable(&caller, wanted).await?;
+    let kept = app.skills.get(&caller, wanted).await?;
     // Under the lock of the skill: an upload that replaces the text may disable the skill at the
     // same time, and that must not be undone.
     let facts = app.skills.skill_writer().with_skill_lock(&name, async {
         let facts_of = app.database.skill_facts();
-        let mut facts = kept.facts(facts_of.get(&name).await?.as_ref());
+        let key = kept.file.key.as_str();
+        let mut facts = kept.facts(facts_of.get(key).await?.as_ref());
         if change.enabled == Some(true) && !facts.enabled && caller.token.is_some() {
             return Ok(None);
         }
         change.apply(&mut facts);
-        facts_of.put(&name, &facts).await?;
+        facts_of.put(key, &facts).await?;
         Ok(Some(facts))
     });
     let facts = facts.await.map_err(|error: StoreSkillError| store_error(&error))?;
@@ -273,7 +281,7 @@ fn for_a_person() -> ApiError {
 
 /// The description of a skill for API responses.
 pub(super) async fn item(app: &App, kept: &ParsedSkill, facts: &SkillFacts) -> ApiResult<Item> {
-    let paths = app.skills.skill_writer().paths(&kept.file.name).await?;
+    let paths = app.skills.skill_writer().paths(&kept.file.key).await?;
     Ok(Item::new(&kept.file, facts, paths))
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::{Json as JsonResponse, extract::State, http::StatusCode, response::Response};
 use savoir_flow::{
     event::Emitter,
-    workflow::{self, Checkpoint, Graph, NoJournal, WorkflowOutcome, WorkflowRun},
+    workflow::{self, Checkpoint, Graph, NoJournal, WorkflowHost, WorkflowOutcome, WorkflowRun},
 };
 use savoir_store::{User, Workflow};
 use serde::Serialize;
@@ -190,6 +190,8 @@ async fn run(
     };
     let user_id = user.id;
     let host = executions::host(app, &Caller::on_behalf_of(user)).await?;
+    // A visitor must not reach the skills and tools of the publisher through a model.
+    let host = WorkflowHost { agent: None, ..host };
     let run = WorkflowRun {
         workflow_id: &workflow.id,
         workflow_name: &workflow.name,

@@ -3,7 +3,7 @@
 //! - `index` and `artefacts` serve resolvers and installers, `skills` and `search` serve people,
 //!   `texts` and `well_known` serve tools that do not know this registry.
 //! - `publish` stores a version: `form` reads the upload, `audit` the scan report of the publisher.
-//!   `review` has rescans, appeals and clearances.
+//!   `review` has rescans, appeals and clearances, `reviews` what users think of skills.
 //! - `change` yanks, deprecates, withdraws and signs versions. `people` manages namespaces and
 //!   their members, `keys` their signing keys, `account` the current account and its tokens, `log`
 //!   the audit log.
@@ -27,6 +27,7 @@ mod publish;
 mod render;
 mod request;
 mod review;
+mod reviews;
 mod search;
 mod skills;
 mod texts;
@@ -49,7 +50,7 @@ use self::{
     error::{RegistryApiError, RegistryResult},
     extract::registry,
 };
-use crate::{app::App, config::Readers};
+use crate::{app::App, config::Readers, web};
 
 pub(super) use self::docs::describe;
 pub(crate) use self::review::scan_backlog;
@@ -61,7 +62,7 @@ const REGISTRY_PATH: &str = "/registry";
 
 /// All routes below [`REGISTRY_PATH`].
 pub(super) fn router() -> OpenApiRouter<App> {
-    let routes = OpenApiRouter::new()
+    let mut routes = OpenApiRouter::new()
         .merge(index::router())
         .merge(artefacts::router())
         .merge(skills::router())
@@ -70,17 +71,23 @@ pub(super) fn router() -> OpenApiRouter<App> {
         .merge(well_known::router())
         .merge(publish::router())
         .merge(review::router())
+        .merge(reviews::router())
         .merge(change::router())
         .merge(people::router())
         .merge(keys::router())
         .merge(account::router())
         .merge(log::router())
         .fallback(not_found);
+    docs::add_patterns(routes.get_openapi_mut());
     OpenApiRouter::new().nest(REGISTRY_PATH, routes)
 }
 
-async fn not_found() -> RegistryApiError {
-    RegistryApiError::not_found("there is nothing at this address")
+async fn not_found(request: Request) -> Response {
+    let headers = request.headers();
+    if *request.method() == Method::GET && web::prefers_html(headers) {
+        return web::index_page(headers);
+    }
+    RegistryApiError::not_found("there is nothing at this address").into_response()
 }
 
 /// The response to a method that a path of the registry does not support; `None` for paths outside
@@ -125,6 +132,7 @@ pub(super) async fn serve_cached(State(app): State<App>, request: Request, next:
 /// Forbids shared caches to store responses that only users with an account may read.
 fn keep_private(headers: &mut HeaderMap) {
     headers.append(header::VARY, HeaderValue::from_static("authorization"));
+    headers.append(header::VARY, HeaderValue::from_static("cookie"));
     let policy = headers.get(header::CACHE_CONTROL).and_then(|value| value.to_str().ok());
     let policy = policy.map(|policy| policy.replace("public", "private"));
     if let Some(policy) = policy.and_then(|policy| HeaderValue::from_str(&policy).ok()) {

@@ -1,30 +1,393 @@
-//! Routes for files that tools wrote into their run folders.
+//! Routes for the history of runs, and for files that tools wrote into their run folders.
 
-use std::fs::File;
+use std::{collections::HashMap, fs::File, sync::Arc, time::Duration};
 
 use axum::{
     Json as JsonResponse,
     body::Body,
     extract::State,
-    http::{HeaderValue, header},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
 use savoir_agent::workspaces::{LeftFile, Workspaces};
+use savoir_store::{Run, RunFilter, RunKind, RunState, Timestamp};
 use serde::Serialize;
+use serde_json::{Value, json};
 use tokio_util::io::ReaderStream;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::docs;
 use crate::{
+    access::Scope,
     app::App,
-    auth::{Authenticated, Caller},
+    auth::{Authenticated, Caller, StreamReader},
     error::{ApiError, ApiResult},
     params::{Params, Path, Query, QueryPairs},
+    run_history::{
+        LiveRun, RecordedEvent, SHORTENED_INPUTS,
+        spans::{LogLine, Span, citations, log_lines, spans},
+    },
+    stream,
 };
 
 pub(super) fn router() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(list)).routes(routes!(download))
+    OpenApiRouter::new()
+        .routes(routes!(history))
+        .routes(routes!(show, delete))
+        .routes(routes!(events))
+        .routes(routes!(stop))
+        .routes(routes!(list))
+        .routes(routes!(download))
+}
+
+/// Which runs are listed.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Query)]
+struct HistoryQuery {
+    /// `prompt`, `tool`, `workflow`, `chat` or `mcp`
+    kind: Option<String>,
+    /// `running`, `ok`, `failed` or `stopped`
+    state: Option<String>,
+    /// As `state`.
+    status: Option<String>,
+    /// The name or id of a skill or workflow.
+    skill: Option<String>,
+    /// A part of the name or of the error.
+    q: Option<String>,
+    /// Seconds since 1970: only runs that started later.
+    #[param(minimum = 0, maximum = 9_223_372_036_854_i64)]
+    since: Option<i64>,
+    /// The id of a run: only runs that started before it.
+    before: Option<String>,
+    #[param(minimum = 1, maximum = 500)]
+    limit: i64,
+    #[param(minimum = 0)]
+    offset: i64,
+}
+
+impl Params for HistoryQuery {
+    fn read(pairs: &mut QueryPairs) -> Self {
+        Self {
+            kind: pairs.optional_text("kind"),
+            state: pairs.optional_text("state"),
+            status: pairs.optional_text("status"),
+            skill: pairs.optional_text("skill"),
+            q: pairs.optional_text("q"),
+            since: Some(pairs.integer("since", 0, 0, i64::MAX / 1_000_000)),
+            before: pairs.optional_text("before"),
+            limit: pairs.integer("limit", 100, 1, 500),
+            offset: pairs.integer("offset", 0, 0, i64::MAX),
+        }
+    }
+}
+
+impl HistoryQuery {
+    fn filter(&self, caller: &Caller) -> ApiResult<RunFilter> {
+        let bad = |field, known: String| {
+            ApiError::field(StatusCode::BAD_REQUEST, field, format!("Use one of {known}"))
+        };
+        let words = |all: &[&str]| all.join(", ");
+        let kind = self.kind.as_deref().map(|word| {
+            RunKind::parse(word)
+                .ok_or_else(|| bad("kind", words(&RunKind::ALL.map(RunKind::as_str))))
+        });
+        let state = self.state.as_deref().or(self.status.as_deref()).map(|word| {
+            RunState::parse(word)
+                .ok_or_else(|| bad("state", words(&RunState::ALL.map(RunState::as_str))))
+        });
+        let since = self.since.filter(|seconds| *seconds > 0);
+        Ok(RunFilter {
+            user_id: (!caller.user.is_admin()).then_some(caller.user.id),
+            kind: kind.transpose()?,
+            state: state.transpose()?,
+            target: self.skill.clone(),
+            text: self.q.clone().filter(|text| !text.is_empty()),
+            since: since.map(|seconds| Timestamp::from_micros(seconds * 1_000_000)),
+            before: self.before.clone(),
+            hidden_kinds: hidden_kinds(caller),
+        })
+    }
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct RunList {
+    runs: Vec<RunItem>,
+    total: u64,
+    /// The value of `before` for the next page, if there is one.
+    next: Option<String>,
+}
+
+/// Something that ran.
+#[derive(Debug, Serialize, ToSchema)]
+struct RunItem {
+    id: String,
+    /// `prompt`, `tool`, `workflow`, `chat` or `mcp`
+    kind: &'static str,
+    /// The name of the skill, workflow or tool, or the beginning of the message.
+    name: String,
+    /// The skill, the id of the workflow, or the conversation.
+    target: String,
+    /// `running`, `ok`, `failed` or `stopped`
+    state: &'static str,
+    started_at: String,
+    ended_at: Option<String>,
+    duration_ms: Option<i64>,
+    model: Option<String>,
+    input_tokens: u64,
+    output_tokens: u64,
+    /// Why the last answer of a model ended: `stop`, `length`, `tool_calls` or `other`.
+    finish_reason: Option<String>,
+    error: Option<String>,
+    user_id: i64,
+    /// The address of the user, for administrators.
+    user_email: Option<String>,
+}
+
+impl RunItem {
+    fn new(run: &Run, emails: &HashMap<i64, String>) -> Self {
+        let end = &run.end;
+        let took = end.ended_at.map(|ended| (ended.micros() - run.started_at.micros()) / 1000);
+        Self {
+            id: run.id.clone(),
+            kind: run.kind.as_str(),
+            name: run.name.clone(),
+            target: run.target.clone(),
+            state: end.state.as_str(),
+            started_at: run.started_at.to_string(),
+            ended_at: end.ended_at.map(|time| time.to_string()),
+            duration_ms: took,
+            model: end.model.clone(),
+            input_tokens: end.input_tokens,
+            output_tokens: end.output_tokens,
+            finish_reason: end.finish_reason.clone(),
+            error: end.error.clone(),
+            user_id: run.user_id,
+            user_email: emails.get(&run.user_id).cloned(),
+        }
+    }
+}
+
+/// Something that ran, with its inputs, output and timeline.
+#[derive(Debug, Serialize, ToSchema)]
+struct RunDetail {
+    #[serde(flatten)]
+    item: RunItem,
+    #[schema(value_type = Object)]
+    inputs: Value,
+    output: Option<String>,
+    spans: Vec<Span>,
+    log: Vec<LogLine>,
+    #[schema(value_type = Vec<Object>)]
+    citations: Vec<Value>,
+    /// The request that runs it again.
+    rerun: Option<Rerun>,
+}
+
+/// A request.
+#[derive(Debug, Serialize, ToSchema)]
+struct Rerun {
+    path: String,
+    #[schema(value_type = Object)]
+    body: Value,
+}
+
+impl RunDetail {
+    fn new(run: Run, emails: &HashMap<i64, String>) -> Self {
+        let events = recorded(&run);
+        Self {
+            item: RunItem::new(&run, emails),
+            spans: spans(&events),
+            log: log_lines(&events),
+            citations: citations(&events),
+            rerun: rerun(&run),
+            output: run.end.output,
+            inputs: run.inputs,
+        }
+    }
+}
+
+fn recorded(run: &Run) -> Vec<RecordedEvent> {
+    serde_json::from_value(run.end.events.clone()).unwrap_or_default()
+}
+
+fn rerun(run: &Run) -> Option<Rerun> {
+    if run.inputs.get(SHORTENED_INPUTS).is_some() {
+        return None;
+    }
+    let (path, body) = match run.kind {
+        RunKind::Prompt => {
+            (format!("/api/v1/skills/{}/run", run.target), json!({"inputs": run.inputs}))
+        }
+        RunKind::Workflow => {
+            (format!("/api/v1/workflows/{}/execute", run.target), run.inputs.clone())
+        }
+        RunKind::Chat => ("/api/v1/chat/completions".to_owned(), run.inputs.clone()),
+        RunKind::Tool | RunKind::Mcp => return None,
+    };
+    Some(Rerun { path, body })
+}
+
+/// List what ran: your own runs, or all for administrators. The newest first.
+#[utoipa::path(
+    get, path = "/runs", tag = "runs", security(("bearer" = [])), params(HistoryQuery),
+    responses(
+        (status = 200, body = RunList), docs::BadField, docs::Unauthorized, docs::BadShape,
+        docs::TooMany
+    )
+)]
+async fn history(
+    State(app): State<App>,
+    authenticated: Authenticated<Query<HistoryQuery>>,
+) -> ApiResult<JsonResponse<RunList>> {
+    let Authenticated { caller, body: Query(query) } = authenticated;
+    let filter = query.filter(&caller)?;
+    let (limit, offset) = (query.limit.unsigned_abs(), query.offset.unsigned_abs());
+    // One more tells whether there is another page.
+    let (mut runs, total) = app.database.runs().list(&filter, limit + 1, offset).await?;
+    let more = runs.len() as u64 > limit;
+    runs.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    let emails = emails(&app, &caller).await?;
+    Ok(JsonResponse(RunList {
+        next: runs.last().filter(|_| more).map(|run| run.id.clone()),
+        runs: runs.iter().map(|run| RunItem::new(run, &emails)).collect(),
+        total,
+    }))
+}
+
+/// The addresses of all accounts, for administrators.
+async fn emails(app: &App, caller: &Caller) -> ApiResult<HashMap<i64, String>> {
+    if !caller.user.is_admin() {
+        return Ok(HashMap::new());
+    }
+    let users = app.database.accounts().list().await?;
+    Ok(users.into_iter().map(|user| (user.id, user.email)).collect())
+}
+
+/// Show a run with its inputs, output and timeline.
+#[utoipa::path(
+    get, path = "/runs/{id}", tag = "runs", security(("bearer" = [])),
+    params(("id" = String, Path, description = "The run")),
+    responses((status = 200, body = RunDetail), docs::Unauthorized, docs::Missing, docs::TooMany)
+)]
+async fn show(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    authenticated: Authenticated,
+) -> ApiResult<JsonResponse<RunDetail>> {
+    let run = find(&app, &authenticated.caller, &id).await?;
+    let emails = emails(&app, &authenticated.caller).await?;
+    Ok(JsonResponse(RunDetail::new(run, &emails)))
+}
+
+/// Delete a run from the history. A run that goes on is stopped.
+#[utoipa::path(
+    delete, path = "/runs/{id}", tag = "runs", security(("bearer" = [])),
+    params(("id" = String, Path, description = "The run")),
+    responses(
+        (status = 204, description = "Deleted"), docs::Unauthorized, docs::Missing, docs::TooMany
+    )
+)]
+async fn delete(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    authenticated: Authenticated,
+) -> ApiResult<StatusCode> {
+    find(&app, &authenticated.caller, &id).await?;
+    app.history.remove(&id);
+    let deleted = app.database.runs().delete(&id).await?;
+    if deleted { Ok(StatusCode::NO_CONTENT) } else { Err(missing(&id)) }
+}
+
+/// Attach to a run: its events from the start, or after `Last-Event-ID`, then live.
+#[utoipa::path(
+    get, path = "/runs/{id}/events", tag = "runs", security(("bearer" = [])),
+    params(
+        ("id" = String, Path, description = "The run"),
+        ("Last-Event-ID" = Option<String>, Header, description = "The last event that was seen")
+    ),
+    responses(
+        (status = 200, description = "The events of the run, and `usage` for each request to a \
+         model", body = docs::StreamEvent, content_type = "text/event-stream"),
+        docs::Unauthorized, docs::Missing, docs::TooMany
+    )
+)]
+async fn events(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    authenticated: Authenticated,
+) -> ApiResult<Response> {
+    let seen = headers.get("last-event-id").and_then(|value| value.to_str().ok()?.parse().ok());
+    let seen = seen.unwrap_or(0);
+    let mut run = find(&app, &authenticated.caller, &id).await?;
+    let mut reader = StreamReader::new(app.clone(), authenticated.caller);
+    if let Some(live) = app.history.find(&id) {
+        return Ok(stream::attach(&app, reader, live, seen));
+    }
+    // It goes on in another process: its events are known when it has ended.
+    while run.end.state == RunState::Running && !app.stop.is_cancelled() {
+        tokio::time::sleep(POLL_INTERVAL).await;
+        if !reader.is_allowed().await {
+            return Err(ApiError::unauthorized("Invalid or expired token"));
+        }
+        run = app.database.runs().get(&id).await?.ok_or_else(|| missing(&id))?;
+    }
+    Ok(stream::replay(&recorded(&run), seen > 0))
+}
+
+/// How often a run of another process is looked up.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Stop a run.
+#[utoipa::path(
+    post, path = "/runs/{id}/stop", tag = "runs", security(("bearer" = [])),
+    params(("id" = String, Path, description = "The run")),
+    responses(
+        (status = 204, description = "It stops"), docs::Unauthorized, docs::Missing,
+        docs::Conflict, docs::TooMany
+    )
+)]
+async fn stop(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    authenticated: Authenticated,
+) -> ApiResult<StatusCode> {
+    let run = find(&app, &authenticated.caller, &id).await?;
+    match app.history.find(&id) {
+        Some(live) => live.stop.cancel(),
+        None if run.end.state == RunState::Running => {
+            return Err(ApiError::conflict("The run goes on in another process of the server")
+                .with_hint("send the request to that process, or wait for its time limit"));
+        }
+        None => {}
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// A run that the caller may see: their own, or any for an administrator.
+async fn find(app: &App, caller: &Caller, id: &str) -> ApiResult<Run> {
+    let live = app.history.find(id).map(|live: Arc<LiveRun>| live.snapshot());
+    let run = match live {
+        Some(run) => Some(run),
+        None => app.database.runs().get(id).await?,
+    };
+    let is_visible = |run: &Run| {
+        caller.may_touch(Some(run.user_id)) && !hidden_kinds(caller).contains(&run.kind)
+    };
+    run.filter(is_visible).ok_or_else(|| missing(id))
+}
+
+/// Runs that the scopes of a token do not cover.
+fn hidden_kinds(caller: &Caller) -> Vec<RunKind> {
+    let kinds = [(RunKind::Chat, Scope::Chat), (RunKind::Workflow, Scope::WorkflowsRead)];
+    let hidden = kinds.into_iter().filter(|(_, scope)| caller.check_scope(*scope).is_err());
+    hidden.map(|(kind, _)| kind).collect()
+}
+
+fn missing(id: &str) -> ApiError {
+    ApiError::not_found(format!("Run {id} not found"))
+        .with_hint("GET /api/v1/runs lists your runs; old ones are deleted after some time")
 }
 
 #[derive(Debug, Serialize, ToSchema)]

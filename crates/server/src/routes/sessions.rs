@@ -3,20 +3,24 @@
 use axum::{Json as JsonResponse, extract::State};
 use savoir_store::{Session, SessionMessage, SessionSummary};
 use serde::Serialize;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::docs;
 use crate::{
     app::App,
-    auth::Authenticated,
+    auth::{Authenticated, Caller, Json},
+    body::{Members, Shape, Text},
     error::{ApiError, ApiResult},
     limits::MAX_SHOWN_MESSAGES,
-    params::Path,
+    params::{Page, Params, Path, Query, QueryPairs},
 };
 
 pub(super) fn router() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(list)).routes(routes!(get, delete))
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(get, delete, rename))
+        .routes(routes!(messages, truncate))
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -60,6 +64,76 @@ struct MessageItem {
     timestamp: String,
 }
 
+/// A message with its number in the conversation.
+#[derive(Debug, Serialize, ToSchema)]
+struct NumberedMessage {
+    /// From 0.
+    index: u64,
+    #[serde(flatten)]
+    message: MessageItem,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct MessageList {
+    messages: Vec<NumberedMessage>,
+    total: u64,
+}
+
+/// Which messages.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Query)]
+struct MessageQuery {
+    /// Only messages before this number; the newest if there is none.
+    #[param(minimum = 0, required = false, value_type = Option<i64>)]
+    before: i64,
+    #[param(minimum = 1, maximum = 1000, required = false, value_type = Option<i64>)]
+    limit: i64,
+}
+
+impl Params for MessageQuery {
+    fn read(pairs: &mut QueryPairs) -> Self {
+        Self {
+            before: pairs.integer("before", i64::MAX, 0, i64::MAX),
+            limit: pairs.integer("limit", 1000, 1, 1000),
+        }
+    }
+}
+
+/// From which message on.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Query)]
+struct TruncateQuery {
+    /// The number of the first message to delete.
+    #[param(minimum = 0)]
+    from: i64,
+}
+
+impl Params for TruncateQuery {
+    fn read(pairs: &mut QueryPairs) -> Self {
+        let from = pairs.text("from");
+        Self { from: if from.is_empty() { 0 } else { pairs.integer("from", 0, 0, i64::MAX) } }
+    }
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct MessageCount {
+    message_count: u64,
+}
+
+/// The title of a conversation.
+#[derive(Debug, ToSchema)]
+struct NewTitle {
+    /// At most 200 characters; an empty one makes it the first message again.
+    #[schema(max_length = 200)]
+    title: String,
+}
+
+impl Shape for NewTitle {
+    fn read(members: &mut Members) -> Self {
+        Self { title: members.text("title", Text::between(0, 200)) }
+    }
+}
+
 #[derive(Debug, Serialize, ToSchema)]
 struct Deleted {
     status: &'static str,
@@ -93,17 +167,19 @@ impl From<SessionMessage> for MessageItem {
 
 /// List conversations: your own, or all for administrators.
 #[utoipa::path(
-    get, path = "/chat/sessions", tag = "chat", security(("bearer" = [])),
-    responses((status = 200, body = SessionList), docs::Unauthorized, docs::TooMany)
+    get, path = "/chat/sessions", tag = "chat", security(("bearer" = [])), params(Page),
+    responses(
+        (status = 200, body = SessionList), docs::Unauthorized, docs::BadShape, docs::TooMany
+    )
 )]
 async fn list(
     State(app): State<App>,
-    authenticated: Authenticated,
+    authenticated: Authenticated<Query<Page>>,
 ) -> ApiResult<JsonResponse<SessionList>> {
-    let sessions = app.database.sessions().list(owner(&authenticated)).await?;
-    let viewer = authenticated.caller.user.id;
-    let item = |session| SessionItem::new(session, viewer);
-    Ok(JsonResponse(SessionList { sessions: sessions.into_iter().map(item).collect() }))
+    let sessions = app.database.sessions().list(owner(&authenticated.caller)).await?;
+    let Authenticated { caller, body: Query(page) } = authenticated;
+    let item = |session: &SessionSummary| SessionItem::new(session.clone(), caller.user.id);
+    Ok(JsonResponse(SessionList { sessions: page.of(&sessions).iter().map(item).collect() }))
 }
 
 /// Show a conversation.
@@ -120,7 +196,7 @@ async fn get(
     Path(id): Path<String>,
     authenticated: Authenticated,
 ) -> ApiResult<JsonResponse<SessionDetail>> {
-    let session = find(&app, &authenticated, &id).await?;
+    let session = find(&app, &authenticated.caller, &id).await?;
     let messages = app.database.sessions().messages(&session.id, Some(MAX_SHOWN_MESSAGES)).await?;
     Ok(JsonResponse(SessionDetail {
         session_id: shown_id(&session, authenticated.caller.user.id),
@@ -148,25 +224,94 @@ async fn delete(
     Path(id): Path<String>,
     authenticated: Authenticated,
 ) -> ApiResult<JsonResponse<Deleted>> {
-    let session = find(&app, &authenticated, &id).await?;
+    let session = find(&app, &authenticated.caller, &id).await?;
     // Delete by owner, too: another conversation may have got the id since.
-    if !app.database.sessions().delete(&session.id, owner(&authenticated)).await? {
+    if !app.database.sessions().delete(&session.id, owner(&authenticated.caller)).await? {
         return Err(not_found(&id));
     }
     let message = format!("Session '{id}' deleted successfully");
     Ok(JsonResponse(Deleted { status: "success", message }))
 }
 
+/// Read a part of the messages of a conversation, oldest first.
+#[utoipa::path(
+    get, path = "/chat/sessions/{id}/messages", tag = "chat", security(("bearer" = [])),
+    params(("id" = String, Path, description = "The conversation"), MessageQuery),
+    responses(
+        (status = 200, body = MessageList), docs::Unauthorized, docs::Missing, docs::BadShape,
+        docs::TooMany
+    )
+)]
+async fn messages(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    authenticated: Authenticated<Query<MessageQuery>>,
+) -> ApiResult<JsonResponse<MessageList>> {
+    let Authenticated { caller, body: Query(query) } = authenticated;
+    let session = find(&app, &caller, &id).await?;
+    let (before, limit) = (query.before.unsigned_abs(), query.limit.unsigned_abs());
+    let limit = u32::try_from(limit).unwrap_or(MAX_SHOWN_MESSAGES);
+    let found = app.database.sessions().messages_before(&session.id, Some(before), limit).await?;
+    let numbered = found
+        .into_iter()
+        .map(|(index, message)| NumberedMessage { index, message: message.into() });
+    Ok(JsonResponse(MessageList { messages: numbered.collect(), total: session.message_count }))
+}
+
+/// Delete a message and all after it, for example to get another answer.
+#[utoipa::path(
+    delete, path = "/chat/sessions/{id}/messages", tag = "chat", security(("bearer" = [])),
+    params(("id" = String, Path, description = "The conversation"), TruncateQuery),
+    responses(
+        (status = 200, body = MessageCount), docs::Unauthorized, docs::Missing, docs::BadShape,
+        docs::TooMany
+    )
+)]
+async fn truncate(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    authenticated: Authenticated<Query<TruncateQuery>>,
+) -> ApiResult<JsonResponse<MessageCount>> {
+    let Authenticated { caller, body: Query(query) } = authenticated;
+    let session = find(&app, &caller, &id).await?;
+    let from = query.from.unsigned_abs();
+    let message_count = app.database.sessions().remove_messages(&session.id, from).await?;
+    Ok(JsonResponse(MessageCount { message_count }))
+}
+
+/// Rename a conversation.
+#[utoipa::path(
+    patch, path = "/chat/sessions/{id}", tag = "chat", security(("bearer" = [])),
+    params(("id" = String, Path, description = "The conversation")), request_body = NewTitle,
+    responses(
+        (status = 200, body = SessionItem), docs::Unauthorized, docs::Missing, docs::TooLarge,
+        docs::BadShape, docs::TooMany
+    )
+)]
+async fn rename(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    authenticated: Authenticated<Json<NewTitle>>,
+) -> ApiResult<JsonResponse<SessionItem>> {
+    let Authenticated { caller, body: Json(new) } = authenticated;
+    let session = find(&app, &caller, &id).await?;
+    let title = Some(new.title.trim()).filter(|title| !title.is_empty());
+    if !app.database.sessions().rename(&session.id, title).await? {
+        return Err(not_found(&id));
+    }
+    let title = title.map(str::to_owned);
+    Ok(JsonResponse(SessionItem::new(SessionSummary { session, title }, caller.user.id)))
+}
+
 /// The owner filter: the caller, or none for an administrator, who sees all conversations.
-fn owner(authenticated: &Authenticated) -> Option<i64> {
-    let user = &authenticated.caller.user;
-    if user.is_admin() { None } else { Some(user.id) }
+fn owner(caller: &Caller) -> Option<i64> {
+    if caller.user.is_admin() { None } else { Some(caller.user.id) }
 }
 
 /// A conversation of the caller, or any for an administrator. Conversations of others are reported
 /// as not found.
-async fn find(app: &App, authenticated: &Authenticated, id: &str) -> ApiResult<Session> {
-    let (sessions, user) = (app.database.sessions(), &authenticated.caller.user);
+async fn find(app: &App, caller: &Caller, id: &str) -> ApiResult<Session> {
+    let (sessions, user) = (app.database.sessions(), &caller.user);
     let found = match sessions.own(id, user.id).await? {
         None if user.is_admin() => sessions.get(id).await?,
         found => found,

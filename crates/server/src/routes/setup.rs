@@ -1,124 +1,119 @@
-//! Serves the setup page, on which the first administrator is created with a link from the log.
+//! The first administrator, who is created with a link from the log. The link opens the web app.
 
 use std::time::Duration;
 
 use axum::{
-    Router,
-    extract::{Request, State},
-    http::{HeaderValue, StatusCode, header},
+    extract::State,
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
     response::Response,
-    routing::get,
 };
-use savoir_store::{Role, StoreError, Timestamp};
+use savoir_store::{Role, StoreError, Timestamp, User};
+use serde::Deserialize;
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
+use super::{docs, session};
 use crate::{
     accounts::{AccountError, NewAccount, random_secret},
     app::App,
-    auth::token_digest,
-    body,
-    client::address_key,
+    auth::{Anonymous, Json, token_digest},
+    body::{Members, Shape, Text},
     error::{ApiError, ApiResult},
-    limits::MAX_FORM_BYTES,
-    pages::{escape, page},
+    session_cookie,
 };
 
 /// The setting with the digest of the setup token.
 const SETUP_SETTING: &str = "setup";
 
-/// Maximum forms of one client in a minute. The token cannot be guessed, but hashing passwords
+/// Maximum attempts of one client in a minute. The token cannot be guessed, but hashing passwords
 /// costs time.
 const MAX_TRIES_PER_WINDOW: u64 = 30;
 
-pub(super) fn router() -> Router<App> {
-    Router::new().route("/setup", get(show).post(submit))
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(create))
 }
 
 /// Creates a link with which the first administrator can be created, once; `None` if there is one.
-/// Earlier links become invalid.
+/// Earlier links become invalid. The token is in the fragment, which browsers send to no server: it
+/// is in the log of no proxy.
 pub async fn setup_link(app: &App) -> Result<Option<String>, StoreError> {
     if app.database.accounts().has_admin().await? {
         return Ok(None);
     }
     let token = random_secret()?;
     app.database.settings().put(SETUP_SETTING, &token_digest(&token)).await?;
-    Ok(Some(format!("{}/setup?token={token}", app.config.public_url)))
+    Ok(Some(format!("{}/setup#token={token}", app.config.public_url)))
 }
 
-/// The fields of the form.
-#[derive(Debug, Default)]
-struct Form {
+/// The first administrator.
+#[derive(Debug, Deserialize, ToSchema)]
+struct FirstAdministrator {
+    /// The token of the link that `savoir serve` prints.
     token: String,
+    #[schema(pattern = r"^[a-zA-Z0-9._%+-]+@[a-zA-Z0-9.-]+\.[a-zA-Z]{2,}$")]
     email: String,
+    #[schema(min_length = 6)]
     password: String,
-    again: String,
 }
 
-impl Form {
-    fn parse(bytes: &[u8]) -> Self {
-        let mut form = Self::default();
-        for (name, value) in url::form_urlencoded::parse(bytes) {
-            let field = match &*name {
-                "token" => &mut form.token,
-                "email" => &mut form.email,
-                "password" => &mut form.password,
-                "again" => &mut form.again,
-                _ => continue,
-            };
-            *field = value.into_owned();
+impl Shape for FirstAdministrator {
+    fn read(members: &mut Members) -> Self {
+        Self {
+            token: members.text("token", Text::ANY),
+            email: members.text("email", Text::ANY),
+            password: members.text("password", Text::ANY),
         }
-        form
     }
 }
 
-async fn show(State(app): State<App>, request: Request) -> ApiResult<Response> {
-    let form = Form::parse(request.uri().query().unwrap_or_default().as_bytes());
-    if !is_open(&app, &form.token).await? {
-        return Ok(refused());
-    }
-    Ok(form_page(StatusCode::OK, &form, None))
-}
-
-async fn submit(State(app): State<App>, request: Request) -> ApiResult<Response> {
-    let address = address_key(&app.config, request.headers(), request.extensions());
-    let bytes = body::bytes(request, MAX_FORM_BYTES).await?;
+/// Create the first administrator with the token of the setup link, and log in.
+///
+/// The request needs the header `X-Savoir-App: 1`.
+#[utoipa::path(
+    post, path = "/setup", tag = "auth", request_body = FirstAdministrator,
+    responses(
+        (status = 200, body = session::LoggedInUser), docs::Bad, docs::Forbidden, docs::Conflict,
+        docs::TooLarge, docs::BadShape, docs::TooMany
+    )
+)]
+async fn create(
+    State(app): State<App>,
+    method: Method,
+    headers: HeaderMap,
+    anonymous: Anonymous<Json<FirstAdministrator>>,
+) -> ApiResult<Response> {
+    session_cookie::check_origin(&app.config, &method, &headers)?;
+    let Anonymous { address, body: Json(wanted), .. } = anonymous;
     let key = format!("setup {address}");
     let hits = app.database.rate_limits().hit(&key, Duration::from_mins(1)).await?;
     if hits.count > MAX_TRIES_PER_WINDOW {
-        return Ok(too_many(hits.resets_at));
+        return Err(too_many(hits.resets_at));
     }
-    let form = Form::parse(&bytes);
-    if !is_open(&app, &form.token).await? {
-        return Ok(refused());
+    if !is_open(&app, &wanted.token).await? {
+        return Err(refused());
     }
-    if form.password != form.again {
-        let text = "The two passwords differ.";
-        return Ok(form_page(StatusCode::BAD_REQUEST, &form, Some(text)));
-    }
-    match make_administrator(&app, &form).await {
-        Ok(Some(email)) => Ok(done(&app, &email)),
-        Ok(None) => Ok(refused()),
-        Err(AccountError::Store(error)) => Err(ApiError::from(error)),
-        Err(error) => {
-            let text = format!("{error}.");
-            Ok(form_page(StatusCode::BAD_REQUEST, &form, Some(&text)))
-        }
-    }
+    let since = Timestamp::now();
+    let user = make_administrator(&app, &wanted).await?.ok_or_else(refused)?;
+    session::logged_in(&app, user, since).await
 }
 
 /// Creates the administrator and invalidates the token; `None` if another request was faster. An
-/// invalid form does not invalidate the token.
-async fn make_administrator(app: &App, form: &Form) -> Result<Option<String>, AccountError> {
+/// invalid request does not invalidate the token.
+async fn make_administrator(
+    app: &App,
+    wanted: &FirstAdministrator,
+) -> Result<Option<User>, AccountError> {
     // Hash the password first, so that nothing slow happens between invalidating the token and
     // creating the account.
-    let account = NewAccount::check(&form.email, &form.password)?.hashed().await?;
-    let (settings, token) = (app.database.settings(), token_digest(&form.token));
+    let account = NewAccount::check(&wanted.email, &wanted.password)?.hashed().await?;
+    let (settings, token) = (app.database.settings(), token_digest(&wanted.token));
     if !settings.take(SETUP_SETTING, &token).await? {
         return Ok(None);
     }
     match account.create(&app.database, Role::Admin).await {
         Ok(user) => {
             tracing::info!(user = user.id, "the first administrator was made");
-            Ok(Some(user.email))
+            Ok(Some(user))
         }
         Err(error) => {
             settings.put_if_absent(SETUP_SETTING, &token).await?;
@@ -134,72 +129,19 @@ async fn is_open(app: &App, token: &str) -> Result<bool, StoreError> {
     Ok(expected == Some(token_digest(token)) && !app.database.accounts().has_admin().await?)
 }
 
-fn form_page(status: StatusCode, form: &Form, problem: Option<&str>) -> Response {
-    let problem = problem
-        .map(|text| format!("<p class=\"error\" role=\"alert\">{}</p>\n", escape(text)))
-        .unwrap_or_default();
-    let (token, email) = (escape(&form.token), escape(&form.email));
-    let body = format!(
-        "<p>This server has no administrator yet. Make the account that administers it.</p>\n\
-         {problem}<form method=\"post\" action=\"/setup\">\n\
-         <input type=\"hidden\" name=\"token\" value=\"{token}\">\n\
-         <label for=\"email\">Email address</label>\n\
-         <input id=\"email\" name=\"email\" type=\"email\" value=\"{email}\" \
-         autocomplete=\"username\" maxlength=\"254\" required autofocus>\n\
-         <label for=\"password\">Password, at least 6 characters</label>\n\
-         <input id=\"password\" name=\"password\" type=\"password\" autocomplete=\"new-password\" \
-         minlength=\"6\" required>\n\
-         <label for=\"again\">The same password again</label>\n\
-         <input id=\"again\" name=\"again\" type=\"password\" autocomplete=\"new-password\" \
-         minlength=\"6\" required>\n\
-         <div><button>Make the account</button></div>\n</form>"
-    );
-    page(status, "Welcome to Savoir", &body)
-}
-
-fn refused() -> Response {
-    page(
-        StatusCode::FORBIDDEN,
-        "This link does not work",
-        "<p>It was used, replaced by a newer one, or not copied as a whole.</p>\n\
-         <p>If there is no administrator yet, start the server again: <code>savoir serve</code> \
-         prints a new link. Or make an administrator on the machine of the server:</p>\n\
-         <pre>savoir admin create EMAIL</pre>",
+fn refused() -> ApiError {
+    ApiError::forbidden(
+        "This setup link was used, replaced by a newer one, or not copied as a whole",
+    )
+    .with_hint(
+        "start the server again: `savoir serve` prints a new link while there is no \
+             administrator; or run `savoir admin create EMAIL` on the machine of the server",
     )
 }
 
-fn too_many(resets_at: Timestamp) -> Response {
+fn too_many(resets_at: Timestamp) -> ApiError {
     let wait = (resets_at.seconds() - Timestamp::now().seconds()).max(1);
-    let body = format!("<p>Wait {wait} seconds, then send the form again.</p>");
-    let mut response = page(StatusCode::TOO_MANY_REQUESTS, "Too many tries", &body);
-    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait));
-    response
-}
-
-fn done(app: &App, email: &str) -> Response {
-    let (url, email) = (escape(&app.config.public_url), escape(email));
-    let body = format!(
-        "<p>{email} is the administrator now. This link does not work any more.</p>\n\
-         <h2>Log in</h2>\n\
-         <pre>curl {url}/api/v1/auth/login \\\n  \
-         -H 'Content-Type: application/json' \\\n  \
-         -d '{{\"email\":\"{email}\",\"password\":\"…\"}}'</pre>\n\
-         <p>The answer holds a token. Send it with every request:</p>\n\
-         <pre>curl {url}/api/v1/skills -H \"Authorization: Bearer $TOKEN\"</pre>\n\
-         <h2>Go on</h2>\n\
-         <p><a href=\"/docs\">All routes</a>, each with an example.</p>"
-    );
-    page(StatusCode::OK, "The administrator was made", &body)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn forms() {
-        let form = Form::parse(b"token=t&email=a%2Bb%40c.de&password=p+%C3%A4&again=x&other=1");
-        assert_eq!((form.token.as_str(), form.email.as_str()), ("t", "a+b@c.de"));
-        assert_eq!((form.password.as_str(), form.again.as_str()), ("p ä", "x"));
-    }
+    ApiError::plain(StatusCode::TOO_MANY_REQUESTS, "Too many attempts")
+        .with_hint(format!("wait {wait} seconds, then send the form again"))
+        .with_header(header::RETRY_AFTER, HeaderValue::from(wait))
 }

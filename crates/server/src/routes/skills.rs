@@ -1,5 +1,7 @@
 //! Skill routes: store, read and run skills.
 
+use std::sync::Arc;
+
 use axum::{
     Json as JsonResponse,
     extract::State,
@@ -8,6 +10,7 @@ use axum::{
 };
 use savoir_flow::prompt::{self as prompt, PromptRun};
 use savoir_skill::dialect::agent_flow;
+use savoir_store::RunKind;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -19,9 +22,10 @@ use crate::{
     auth::{Authenticated, Json},
     body::{Members, Shape, Text},
     error::{ApiResult, WithRouteMessage as _},
-    params::Path,
-    skill_lookup::{ParsedSkill, SkillDetail, SkillSummary},
-    stream::{self, StreamKind},
+    params::{OwnerQuery, Page, Path, Query},
+    run_history::NewRun,
+    skill_lookup::{IfMatch, ParsedSkill, SkillDetail, SkillRef, SkillSummary, tag_of},
+    stream::{self, OnDisconnect, StreamKind},
 };
 
 pub(super) fn router() -> OpenApiRouter<App> {
@@ -65,11 +69,14 @@ struct RunInputs {
     /// Texts by the names of the inputs. Names that the skill does not declare are ignored.
     #[schema(value_type = Option<std::collections::BTreeMap<String, String>>)]
     inputs: Map<String, Value>,
+    /// Whether the run goes on when the client disconnects.
+    #[schema(required = false)]
+    detached: bool,
 }
 
 impl Shape for RunInputs {
     fn read(members: &mut Members) -> Self {
-        Self { inputs: members.text_map("inputs") }
+        Self { inputs: members.text_map("inputs"), detached: members.optional_boolean("detached") }
     }
 }
 
@@ -81,16 +88,21 @@ struct SkillList {
 
 /// List skills: your own, or all for administrators.
 #[utoipa::path(
-    get, path = "/skills", tag = "skills", security(("bearer" = [])),
-    responses((status = 200, body = SkillList), docs::Unauthorized, docs::TooMany)
+    get, path = "/skills", tag = "skills", security(("bearer" = [])), params(Page),
+    responses((status = 200, body = SkillList), docs::Unauthorized, docs::BadShape, docs::TooMany)
 )]
 async fn list(
     State(app): State<App>,
-    authenticated: Authenticated,
+    authenticated: Authenticated<Query<Page>>,
 ) -> ApiResult<JsonResponse<SkillList>> {
-    let kept = app.skills.list(&authenticated.caller).await.or_failed("Failed to list skills")?;
-    let skills: Vec<SkillSummary> = kept.iter().map(|kept| kept.summary()).collect();
-    Ok(JsonResponse(SkillList { total: skills.len(), skills }))
+    let Authenticated { caller, body: Query(page) } = authenticated;
+    let kept = app.skills.list(&caller).await.or_failed("Failed to list skills")?;
+    let is_admin = caller.user.is_admin();
+    let summary = |kept: &Arc<ParsedSkill>| {
+        if is_admin { kept.summary_with_owner() } else { kept.summary() }
+    };
+    let skills = page.of(&kept).iter().map(summary).collect();
+    Ok(JsonResponse(SkillList { total: kept.len(), skills }))
 }
 
 /// Create a skill.
@@ -113,27 +125,33 @@ async fn create(
 /// Show a skill.
 #[utoipa::path(
     get, path = "/skills/{name}", tag = "skills", security(("bearer" = [])),
-    params(("name" = String, Path, description = "The skill")),
+    params(("name" = String, Path, description = "The skill"), OwnerQuery),
     responses(
         (status = 200, body = SkillDetail), docs::BadField, docs::Unauthorized,
-        docs::MissingField, docs::TooMany
+        docs::MissingField, docs::ConflictingField, docs::TooMany
     )
 )]
 async fn get(
     State(app): State<App>,
     Path(name): Path<String>,
+    owner: OwnerQuery,
     authenticated: Authenticated,
 ) -> ApiResult<Response> {
-    let kept = app.skills.get(&authenticated.caller, &name).await?;
+    let kept = app.skills.get(&authenticated.caller, SkillRef::new(&name, &owner)).await?;
     Ok(detail(StatusCode::OK, &kept))
 }
 
 /// Replace the text of a skill.
 #[utoipa::path(
     put, path = "/skills/{name}", tag = "skills", security(("bearer" = [])),
-    params(("name" = String, Path, description = "The skill")), request_body = NewContent,
+    params(
+        ("name" = String, Path, description = "The skill"),
+        OwnerQuery,
+        ("If-Match" = Option<String>, Header, description = "The ETag of the text to replace")
+    ),
+    request_body = NewContent,
     responses(
-        (status = 200, body = SkillDetail), docs::BadField, docs::Unauthorized,
+        (status = 200, body = SkillDetail), docs::Changed, docs::BadField, docs::Unauthorized,
         docs::ForbiddenField, docs::MissingField, docs::ConflictingField, docs::TooLarge,
         docs::BadShape, docs::TooMany
     )
@@ -141,17 +159,20 @@ async fn get(
 async fn update(
     State(app): State<App>,
     Path(name): Path<String>,
+    owner: OwnerQuery,
+    headers: HeaderMap,
     authenticated: Authenticated<Json<NewContent>>,
 ) -> ApiResult<Response> {
     let Json(NewContent { content }) = authenticated.body;
-    let kept = app.skills.update(&authenticated.caller, &name, &content).await?;
+    let (wanted, condition) = (SkillRef::new(&name, &owner), IfMatch::new(&headers));
+    let kept = app.skills.update(&authenticated.caller, wanted, &content, &condition).await?;
     Ok(detail(StatusCode::OK, &kept))
 }
 
 /// Delete a skill with its folder.
 #[utoipa::path(
     delete, path = "/skills/{name}", tag = "skills", security(("bearer" = [])),
-    params(("name" = String, Path, description = "The skill")),
+    params(("name" = String, Path, description = "The skill"), OwnerQuery),
     responses(
         (status = 204, description = "Deleted"), docs::BadField, docs::Unauthorized,
         docs::ForbiddenField, docs::MissingField, docs::ConflictingField, docs::TooMany
@@ -160,16 +181,20 @@ async fn update(
 async fn delete(
     State(app): State<App>,
     Path(name): Path<String>,
+    owner: OwnerQuery,
+    headers: HeaderMap,
     authenticated: Authenticated,
 ) -> ApiResult<StatusCode> {
-    app.skills.delete(&authenticated.caller, &name).await?;
+    let wanted = SkillRef::new(&name, &owner);
+    app.skills.delete(&authenticated.caller, wanted, &IfMatch::new(&headers)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Run a skill and stream its events.
 #[utoipa::path(
     post, path = "/skills/{name}/run", tag = "skills", security(("bearer" = [])),
-    params(("name" = String, Path, description = "The skill")), request_body = RunInputs,
+    params(("name" = String, Path, description = "The skill"), OwnerQuery),
+    request_body = RunInputs,
     responses(
         (status = 200, description = "Events: thought, token, citation, error, done",
          body = docs::StreamEvent, content_type = "text/event-stream"),
@@ -180,24 +205,35 @@ async fn delete(
 async fn run(
     State(app): State<App>,
     Path(name): Path<String>,
+    owner: OwnerQuery,
     headers: HeaderMap,
     authenticated: Authenticated<Json<RunInputs>>,
 ) -> ApiResult<Response> {
-    let Json(RunInputs { inputs }) = authenticated.body;
-    let kept = app.skills.load(&authenticated.caller, &name).await?;
+    let Json(RunInputs { inputs, detached }) = authenticated.body;
+    let skill = app.skills.load(&authenticated.caller, SkillRef::new(&name, &owner)).await?;
     // A client that accepts an event stream gets the error for a missing input as an event.
     if !wants_events(&headers) {
-        agent_flow::check_inputs(&kept.stored.skill.inputs, &inputs)?;
+        agent_flow::check_inputs(&skill.inputs, &inputs)?;
     }
     let (services, user) = (app.services.clone(), authenticated.caller.user.id);
-    Ok(stream::respond(&app, StreamKind::Skill, async move |out| {
-        let skill = &kept.stored.skill;
+    let new = NewRun {
+        id: None,
+        kind: RunKind::Prompt,
+        user_id: user,
+        target: name.clone(),
+        name,
+        inputs: inputs.clone().into(),
+    };
+    let then = OnDisconnect::new(&headers, detached);
+    let response = stream::respond(&app, StreamKind::Skill, new, then, async move |out| {
+        let skill = &skill;
         let (directory, model, user) = (None, None, Some(user));
         let run =
             PromptRun { skill, inputs: &inputs, directory, model, user, held_to_outputs: false };
         // Ignored: the client may have disconnected.
         let _ = prompt::run(&services, run, &out).await;
-    }))
+    });
+    Ok(response.await)
 }
 
 fn wants_events(headers: &HeaderMap) -> bool {
@@ -212,6 +248,7 @@ fn wants_events(headers: &HeaderMap) -> bool {
 }
 
 fn detail(status: StatusCode, kept: &ParsedSkill) -> Response {
-    let kind = (header::CONTENT_TYPE, "application/json");
-    (status, [kind], kept.detail.clone()).into_response()
+    let kind = (header::CONTENT_TYPE, "application/json".to_owned());
+    let tag = (header::ETAG, tag_of(&kept.file.text));
+    (status, [kind, tag], kept.detail.clone()).into_response()
 }

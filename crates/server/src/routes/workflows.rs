@@ -3,11 +3,13 @@
 use axum::{
     Json as JsonResponse,
     extract::State,
-    http::{HeaderMap, StatusCode},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
-use savoir_flow::workflow::{self as workflow, Graph};
-use savoir_store::{Execution, ExecutionStatus, NewWorkflow, Workflow};
+use savoir_flow::workflow::{self as workflow, Graph, journal::LEASE};
+use savoir_store::{
+    Execution, ExecutionStatus, NewWorkflow, Run, RunEnd, Timestamp, Workflow, WorkflowVersion,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
@@ -21,17 +23,21 @@ use crate::{
     error::{ApiError, ApiResult},
     executions::{self, RunningExecution},
     limits::{MAX_GRAPH_BYTES, MAX_GRAPH_VALUES, MAX_WORKFLOWS},
-    params::Path,
-    stream::{self, StreamKind},
+    params::{Page, Path, Query},
+    stream::{self, OnDisconnect, StreamKind},
 };
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(list, create))
         .routes(routes!(get, update, delete))
+        .routes(routes!(versions))
+        .routes(routes!(version))
         .routes(routes!(execute))
         .routes(routes!(export))
         .routes(routes!(import))
+        .routes(routes!(executions_of))
+        .routes(routes!(all_executions))
         .routes(routes!(execution))
         .routes(routes!(resume))
 }
@@ -210,6 +216,9 @@ struct ExecuteBody {
     input: String,
     /// `provider:model` or a model's name.
     model: Option<String>,
+    /// Whether the run goes on when the client disconnects.
+    #[schema(required = false)]
+    detached: bool,
 }
 
 impl Shape for ExecuteBody {
@@ -217,6 +226,7 @@ impl Shape for ExecuteBody {
         Self {
             input: members.text("input", Text::ANY),
             model: members.optional_text("model", Text::ANY),
+            detached: members.optional_boolean("detached"),
         }
     }
 }
@@ -266,11 +276,58 @@ struct ExecutionItem {
     queue: Vec<String>,
     created_at: String,
     updated_at: String,
+    /// The output of each node that ran.
+    #[schema(value_type = Object)]
+    outputs: Map<String, Value>,
+    /// The output of the workflow, if it is completed.
+    output: Option<Value>,
+    /// Why it failed.
+    error: Option<String>,
+    /// The tokens of all requests to models.
+    usage: Option<ExecutionUsage>,
+    /// Why the last answer of a model ended: `stop`, `length`, `tool_calls` or `other`.
+    finish_reason: Option<String>,
+}
+
+/// Tokens as providers report them.
+#[derive(Debug, Serialize, ToSchema)]
+struct ExecutionUsage {
+    input_tokens: u64,
+    output_tokens: u64,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct ExecutionList {
+    items: Vec<ExecutionItem>,
+    total: u64,
+}
+
+impl ExecutionItem {
+    /// An execution with the record of its run.
+    fn with_run(execution: Execution, run: Option<Run>) -> Self {
+        let failed = execution.status == ExecutionStatus::Failed;
+        let mut item = Self::from(execution);
+        if let Some(RunEnd { error, input_tokens, output_tokens, finish_reason, .. }) =
+            run.map(|run| run.end)
+        {
+            item.error = error.filter(|_| failed);
+            item.usage = Some(ExecutionUsage { input_tokens, output_tokens });
+            item.finish_reason = finish_reason;
+        }
+        item
+    }
 }
 
 impl From<Execution> for ExecutionItem {
     fn from(execution: Execution) -> Self {
+        let checkpoint = &execution.checkpoint;
+        let last = checkpoint.executed_nodes.last().and_then(|id| checkpoint.outputs.get(id));
+        let completed = execution.status == ExecutionStatus::Completed;
         Self {
+            output: last.cloned().filter(|_| completed),
+            error: None,
+            usage: None,
+            finish_reason: None,
             id: execution.id,
             workflow_id: execution.workflow_id,
             user_id: execution.user_id.map(|id| id.to_string()),
@@ -281,24 +338,31 @@ impl From<Execution> for ExecutionItem {
             queue: execution.checkpoint.queue,
             created_at: execution.created_at.to_string(),
             updated_at: execution.updated_at.to_string(),
+            outputs: execution.checkpoint.outputs,
         }
     }
 }
 
+/// The user whose things are listed; `None` for all.
+fn owner_filter(caller: &crate::auth::Caller) -> Option<i64> {
+    (!caller.user.is_admin()).then_some(caller.user.id)
+}
+
 /// List workflows: your own and those without an owner.
 #[utoipa::path(
-    get, path = "/workflows", tag = "workflows", security(("bearer" = [])),
-    responses((status = 200, body = WorkflowList), docs::Unauthorized, docs::TooMany)
+    get, path = "/workflows", tag = "workflows", security(("bearer" = [])), params(Page),
+    responses(
+        (status = 200, body = WorkflowList), docs::Unauthorized, docs::BadShape, docs::TooMany
+    )
 )]
 async fn list(
     State(app): State<App>,
-    authenticated: Authenticated,
+    authenticated: Authenticated<Query<Page>>,
 ) -> ApiResult<JsonResponse<WorkflowList>> {
-    let user = authenticated.caller.user;
-    let owner = if user.is_admin() { None } else { Some(user.id) };
-    let items = app.database.workflows().list(owner).await?;
-    let items: Vec<WorkflowItem> = items.into_iter().map(Into::into).collect();
-    Ok(JsonResponse(WorkflowList { total: items.len(), items }))
+    let Authenticated { caller, body: Query(page) } = authenticated;
+    let all = app.database.workflows().list(owner_filter(&caller)).await?;
+    let items = page.of(&all).iter().cloned().map(Into::into).collect();
+    Ok(JsonResponse(WorkflowList { total: all.len(), items }))
 }
 
 /// Create a workflow.
@@ -327,6 +391,7 @@ async fn keep(app: &App, user_id: i64, body: WorkflowBody) -> ApiResult<Response
     let workflow =
         NewWorkflow { name: Some(body.name), description: body.description, graph: Some(graph) };
     let workflow = app.database.workflows().create(workflow, Some(user_id)).await?;
+    app.database.workflows().record_version(&workflow, Some(user_id)).await?;
     Ok((StatusCode::CREATED, JsonResponse(WorkflowItem::from(workflow))).into_response())
 }
 
@@ -365,7 +430,102 @@ async fn update(
     let Json(WorkflowChange { name, description, graph_data }) = authenticated.body;
     let change = NewWorkflow { name, description, graph: graph_data };
     let changed = app.database.workflows().update(&id, change).await?;
-    Ok(JsonResponse(changed.ok_or_else(|| not_found(&id))?.into()))
+    let changed = changed.ok_or_else(|| not_found(&id))?;
+    let user_id = authenticated.caller.user.id;
+    app.database.workflows().record_version(&changed, Some(user_id)).await?;
+    Ok(JsonResponse(changed.into()))
+}
+
+/// A saved state of a workflow.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = WorkflowVersion)]
+struct VersionItem {
+    id: String,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    /// Who saved it.
+    user_email: Option<String>,
+    /// How many nodes it has.
+    nodes: usize,
+    /// How many connections it has.
+    edges: usize,
+    /// Only in the answer for one version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    graph_data: Option<Value>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = WorkflowVersionList)]
+struct VersionList {
+    versions: Vec<VersionItem>,
+}
+
+impl VersionItem {
+    async fn new(app: &App, version: WorkflowVersion, with_graph: bool) -> ApiResult<Self> {
+        let WorkflowVersion { id, user_id, graph, updated_at } = version;
+        let user = match user_id {
+            Some(user_id) => app.database.accounts().by_id(user_id).await?,
+            None => None,
+        };
+        let count = |key: &str| graph.get(key).and_then(Value::as_array).map_or(0, Vec::len);
+        Ok(Self {
+            id,
+            created_at: updated_at,
+            user_email: user.map(|user| user.email),
+            nodes: count("nodes"),
+            edges: count("edges"),
+            graph_data: with_graph.then_some(graph),
+        })
+    }
+}
+
+/// List the saved states of a workflow, newest first.
+#[utoipa::path(
+    get, path = "/workflows/{id}/versions", tag = "workflows", security(("bearer" = [])),
+    params(("id" = String, Path, description = "The workflow")),
+    responses(
+        (status = 200, body = VersionList), docs::Unauthorized, docs::Missing, docs::TooMany
+    )
+)]
+async fn versions(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    authenticated: Authenticated,
+) -> ApiResult<JsonResponse<VersionList>> {
+    let found = executions::find(&app, &authenticated.caller, &id).await?;
+    let workflow = found.ok_or_else(|| not_found(&id))?;
+    let mut versions = Vec::new();
+    for version in app.database.workflows().versions(&workflow.id).await? {
+        versions.push(VersionItem::new(&app, version, false).await?);
+    }
+    Ok(JsonResponse(VersionList { versions }))
+}
+
+/// Show a saved state of a workflow.
+#[utoipa::path(
+    get, path = "/workflows/{id}/versions/{version}", tag = "workflows",
+    security(("bearer" = [])),
+    params(
+        ("id" = String, Path, description = "The workflow"),
+        ("version" = String, Path, description = "The id of the saved state")
+    ),
+    responses(
+        (status = 200, body = VersionItem), docs::Unauthorized, docs::Missing, docs::TooMany
+    )
+)]
+async fn version(
+    State(app): State<App>,
+    Path((id, version)): Path<(String, String)>,
+    authenticated: Authenticated,
+) -> ApiResult<JsonResponse<VersionItem>> {
+    let found = executions::find(&app, &authenticated.caller, &id).await?;
+    let workflow = found.ok_or_else(|| not_found(&id))?;
+    let found = app.database.workflows().version(&workflow.id, &version).await?;
+    let found = found.ok_or_else(|| {
+        ApiError::not_found(format!("Workflow {id} has no version {version}"))
+            .with_hint("old versions are removed; list the versions again")
+    })?;
+    Ok(JsonResponse(VersionItem::new(&app, found, true).await?))
 }
 
 /// Delete a workflow with its executions.
@@ -401,21 +561,29 @@ async fn delete(
 async fn execute(
     State(app): State<App>,
     Path(id): Path<String>,
+    headers: HeaderMap,
     authenticated: Authenticated<Json<ExecuteBody>>,
 ) -> ApiResult<Response> {
-    let Json(ExecuteBody { input, model }) = authenticated.body;
+    let Json(ExecuteBody { input, model, detached }) = authenticated.body;
     let found =
         executions::find(&app, &authenticated.caller, &id).await?.ok_or_else(|| not_found(&id))?;
     let begun =
         executions::begin(&app, &authenticated.caller, found, &input, model.as_deref()).await?;
-    Ok(run(&app, begun))
+    Ok(run(&app, &authenticated.caller, begun, OnDisconnect::new(&headers, detached)).await)
 }
 
-fn run(app: &App, begun: RunningExecution) -> Response {
-    stream::respond(app, StreamKind::Workflow, async move |out| {
+async fn run(
+    app: &App,
+    caller: &crate::auth::Caller,
+    begun: RunningExecution,
+    then: OnDisconnect,
+) -> Response {
+    let new = begun.new_run(caller);
+    stream::respond(app, StreamKind::Workflow, new, then, async move |out| {
         // Ignored: the client may have disconnected.
         let _ = workflow::run_to_end(&begun.host, begun.run(), &begun.journal, &out).await;
     })
+    .await
 }
 
 /// Export a workflow.
@@ -484,6 +652,62 @@ fn template_name(wanted: &str, name: &mut String) -> ApiResult<()> {
     Ok(())
 }
 
+/// List the executions of a workflow: your own, or all for administrators. The newest first.
+#[utoipa::path(
+    get, path = "/workflows/{id}/executions", tag = "workflows", security(("bearer" = [])),
+    params(("id" = String, Path, description = "The workflow"), Page),
+    responses(
+        (status = 200, body = ExecutionList), docs::Unauthorized, docs::Missing, docs::BadShape,
+        docs::TooMany
+    )
+)]
+async fn executions_of(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    authenticated: Authenticated<Query<Page>>,
+) -> ApiResult<JsonResponse<ExecutionList>> {
+    let Authenticated { caller, body: Query(page) } = authenticated;
+    executions::find(&app, &caller, &id).await?.ok_or_else(|| not_found(&id))?;
+    list_executions(&app, &caller, Some(&id), page).await
+}
+
+/// List executions of all workflows: your own, or all for administrators. The newest first.
+#[utoipa::path(
+    get, path = "/workflows/executions", tag = "workflows", security(("bearer" = [])),
+    params(Page),
+    responses(
+        (status = 200, body = ExecutionList), docs::Unauthorized, docs::BadShape, docs::TooMany
+    )
+)]
+async fn all_executions(
+    State(app): State<App>,
+    authenticated: Authenticated<Query<Page>>,
+) -> ApiResult<JsonResponse<ExecutionList>> {
+    let Authenticated { caller, body: Query(page) } = authenticated;
+    list_executions(&app, &caller, None, page).await
+}
+
+/// Maximum executions in one response.
+const MAX_LISTED_EXECUTIONS: usize = 100;
+
+async fn list_executions(
+    app: &App,
+    caller: &crate::auth::Caller,
+    workflow: Option<&str>,
+    page: Page,
+) -> ApiResult<JsonResponse<ExecutionList>> {
+    let (limit, offset) = (page.limit().min(MAX_LISTED_EXECUTIONS), page.offset());
+    let workflows = app.database.workflows();
+    let (found, total) =
+        workflows.executions(workflow, owner_filter(caller), limit as u64, offset as u64).await?;
+    let mut items = Vec::with_capacity(found.len());
+    for execution in found {
+        let run = app.database.runs().get(&execution.id).await?;
+        items.push(ExecutionItem::with_run(execution, run));
+    }
+    Ok(JsonResponse(ExecutionList { items, total }))
+}
+
 /// Show an execution of a workflow.
 #[utoipa::path(
     get, path = "/workflows/executions/{id}", tag = "workflows", security(("bearer" = [])),
@@ -497,7 +721,9 @@ async fn execution(
     Path(id): Path<String>,
     authenticated: Authenticated,
 ) -> ApiResult<JsonResponse<ExecutionItem>> {
-    Ok(JsonResponse(find_execution(&app, &authenticated.caller, &id).await?.into()))
+    let execution = find_execution(&app, &authenticated.caller, &id).await?;
+    let run = app.database.runs().get(&id).await?;
+    Ok(JsonResponse(ExecutionItem::with_run(execution, run)))
 }
 
 /// Resume an execution that stopped.
@@ -514,14 +740,24 @@ async fn execution(
 async fn resume(
     State(app): State<App>,
     Path(id): Path<String>,
+    headers: HeaderMap,
     authenticated: Authenticated,
 ) -> ApiResult<Response> {
     let execution = find_execution(&app, &authenticated.caller, &id).await?;
     if execution.status == ExecutionStatus::Completed {
         return Err(ApiError::bad_request("Execution already completed"));
     }
-    let begun = executions::resume(&app, execution).await?;
-    Ok(run(&app, begun.ok_or_else(|| ApiError::conflict("Execution is still running"))?))
+    let begun = executions::resume(&app, &authenticated.caller, execution).await?;
+    let begun = begun.ok_or_else(still_running)?;
+    Ok(run(&app, &authenticated.caller, begun, OnDisconnect::new(&headers, false)).await)
+}
+
+/// The response while a process owns the execution. After a crash of that process, this ends with
+/// its lease.
+fn still_running() -> ApiError {
+    let seconds = LEASE.as_secs();
+    ApiError::conflict("Execution is still running")
+        .with_header(header::RETRY_AFTER, HeaderValue::from(seconds))
 }
 
 async fn find_execution(app: &App, caller: &crate::auth::Caller, id: &str) -> ApiResult<Execution> {

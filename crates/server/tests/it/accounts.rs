@@ -208,7 +208,7 @@ async fn tokens_that_are_none() {
     server.stranger().get(me).await.refuses(401, missing);
     for (header, detail) in [
         ("Basic abc", missing),
-        ("bearer abc", missing),
+        ("bearer abc", INVALID),
         ("Bearerabc", missing),
         ("Bearer", "Missing token"),
         ("Bearer ", "Missing token"),

@@ -164,3 +164,28 @@ async fn usage_is_summed() {
     let reply = server.stranger().get(&format!("{route}?hours=x")).await;
     reply.refuses(401, "Missing or invalid Authorization header");
 }
+
+#[tokio::test]
+async fn one_active_administrator_is_left() {
+    let server = TestServer::with(|config| config.limits.routes = 0).await;
+    let admin = server.register(ADMIN).await;
+    let eve = server.register("eve@example.org").await;
+    let accounts = server.database.accounts();
+    let is_admin = async |client: &crate::harness::Client| {
+        let user = accounts.by_id(client.id()).await.unwrap().unwrap();
+        user.is_admin() && user.active
+    };
+    for _ in 0..8 {
+        for client in [&admin, &eve] {
+            accounts.set_role(client.id(), savoir_store::Role::Admin).await.unwrap();
+        }
+        let demote = async |by: &crate::harness::Client, who: &crate::harness::Client| {
+            let route = format!("/api/v1/admin/users/{}", who.id());
+            let request = by.request(reqwest::Method::PATCH, &route);
+            crate::harness::Reply::of(request.json(&json!({"role": "user"}))).await.status
+        };
+        tokio::join!(demote(&admin, &eve), demote(&eve, &admin));
+        let left = [is_admin(&admin).await, is_admin(&eve).await];
+        assert!(left.contains(&true), "no administrator is left");
+    }
+}

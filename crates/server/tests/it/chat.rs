@@ -237,11 +237,15 @@ async fn whose_a_conversation_is() {
     assert_eq!(place.kept().await.len(), 2);
     let own = bob.get("/api/v1/chat/sessions/s").await.json();
     assert_eq!((&own["session_id"], &own["message_count"]), (&json!("s"), &json!(2)));
-    // An administrator may speak, and does not become the owner.
-    say(&admin, "hello").await.streams(&[HELLO, YOU, DONE]);
-    assert_eq!(place.kept().await.len(), 4);
+    // An administrator reads it, but a message of the administrator starts another one.
     let owner = json!(place.ada.id().to_string());
     assert_eq!(admin.get("/api/v1/chat/sessions/s").await.json()["user_id"], owner);
+    say(&admin, "private").await.streams(&[HELLO, YOU, DONE]);
+    assert_eq!(place.kept().await, ["user: mine", "assistant: Hello you"]);
+    let asked = place.model.asked().pop().unwrap();
+    assert_eq!(asked.messages[1..], [user("private")], "nothing of another user is sent");
+    let own = json!(admin.id().to_string());
+    assert_eq!(admin.get("/api/v1/chat/sessions/s").await.json()["user_id"], own);
     // Of several who begin one at once, each has their own.
     let people = [&admin, &place.ada, &bob, &place.ada, &bob];
     let posts = people[1..].iter().map(async |person| {

@@ -1,6 +1,9 @@
 //! What is not as it should be, and what goes around every request.
 
-use std::time::Duration;
+use std::{
+    io::{Read as _, Write as _},
+    time::Duration,
+};
 
 use reqwest::Method;
 use serde_json::json;
@@ -82,6 +85,24 @@ async fn bodies_that_are_too_large() {
     let body = reqwest::Body::wrap_stream(chunks);
     let request = ada.request(Method::POST, "/api/v1/skills").body(body);
     Reply::of(request).await.refuses(413, "Request body too large");
+    // A client that reads only after it has sent everything gets the response, too.
+    let host = server.address;
+    let head = format!(
+        "POST /api/v1/skills HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {}\r\n\
+         content-type: application/json\r\ncontent-length: 20000000\r\n\r\n",
+        ada.token
+    );
+    let answer = tokio::task::spawn_blocking(move || {
+        let mut stream = std::net::TcpStream::connect(host).unwrap();
+        stream.write_all(head.as_bytes()).unwrap();
+        for _ in 0..20 {
+            stream.write_all(&vec![b'x'; 1_000_000]).unwrap();
+        }
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).unwrap();
+        String::from_utf8_lossy(&answer).into_owned()
+    });
+    assert_eq!(answer.await.unwrap(), "HTTP/1.1 413");
     // Who asks is looked at first.
     let request = server.stranger().request(Method::POST, "/api/v1/skills");
     let reply = Reply::of(request.body("x".repeat(100))).await;

@@ -42,8 +42,12 @@ async fn what_there_is_to_see() {
             "status": "completed", "initial_input": "é", "model": "stub:large",
             "executed_nodes": ["s", "m", "n", "e"], "queue": [],
             "created_at": created, "updated_at": updated,
+            "outputs": seen.json()["outputs"], "output": seen.json()["output"], "error": null,
+            "usage": {"input_tokens": 14, "output_tokens": 4}, "finish_reason": "stop",
         }),
     );
+    assert_eq!(seen.json()["outputs"].as_object().unwrap().len(), 4);
+    assert_eq!(seen.json()["output"], seen.json()["outputs"]["e"]);
     let resume = format!("{path}/resume");
     place.ada.call(&resume).await.refuses(400, "Execution already completed");
 

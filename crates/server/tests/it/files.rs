@@ -128,11 +128,12 @@ async fn failures_of_ours_have_fixed_texts() {
     let admin = server.register(ADMIN).await;
     server.write_skill("a", "");
     fs::write(server.skill_file("a"), b"---\nname: a\n---\n\xff").unwrap();
-    admin.get(&one("a")).await.refuses(500, "Failed to get skill");
-    admin.put(&one("a"), &json!({"content": "x"})).await.refuses(500, "Failed to update skill");
-    admin.delete(&one("a")).await.refuses(500, "Failed to delete skill");
-    let reply = admin.post(&format!("{}/run", one("a")), &json!({})).await;
-    reply.refuses(500, "Failed to load skill");
+    let unreadable = json!({
+        "detail": {"field": "content", "message": "Skill 'a' cannot be read: it is not UTF-8"},
+        "hint": "save its SKILL.md as UTF-8 text of at most one mebibyte",
+    });
+    admin.get(&one("a")).await.is(400, &unreadable);
+    admin.post(&format!("{}/run", one("a")), &json!({})).await.is(400, &unreadable);
     assert_eq!(admin.get(SKILLS).await.json(), json!({"skills": [], "total": 0}));
     // The folder of all skills is no folder.
     fs::remove_dir_all(server.skills_folder()).unwrap();

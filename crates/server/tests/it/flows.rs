@@ -111,8 +111,8 @@ async fn what_is_kept_is_what_came_out() {
     );
     let id = keep(&place.ada, &drawn).await;
     say(&place, "in", &id).await;
-    // The end takes the first edge whose source has run.
-    assert_eq!(place.kept().await, ["user: in", "assistant: in"]);
+    // The end waits for both of its edges.
+    assert_eq!(place.kept().await, ["user: in", "assistant: in\n\nHello you"]);
 }
 
 #[tokio::test]

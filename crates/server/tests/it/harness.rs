@@ -223,6 +223,11 @@ impl Client {
         client
     }
 
+    /// The cookie that this one sends.
+    pub(crate) fn cookie(&self) -> &str {
+        self.headers["cookie"].to_str().unwrap()
+    }
+
     pub(crate) fn id(&self) -> i64 {
         self.user["id"].as_i64().unwrap()
     }

@@ -175,6 +175,7 @@ async fn the_life_of_a_document() {
                 "metadata": {"doc_id": id, "chunk_id": format!("{id}_chunk_0"), "chunk_index": 0,
                     "chunk_size": size},
                 "score": 1.0,
+                "rank": 1,
             }],
             "total": 1,
         }),

@@ -49,9 +49,10 @@ async fn one_link_makes_one_administrator_in_both() {
     let token = link.rsplit('=').next().unwrap();
     let posts = (0..8).map(async |number| {
         let server = if number % 2 == 0 { &one } else { &two };
-        let body =
-            format!("token={token}&email=root{number}%40example.org&password=123456&again=123456");
-        server.stranger().form("/setup", body).await.status.as_u16()
+        let email = format!("root{number}@example.org");
+        let body = json!({"token": token, "email": email, "password": "123456"});
+        let client = server.stranger().header("x-savoir-app", "1");
+        client.post("/api/v1/setup", &body).await.status.as_u16()
     });
     let statuses = futures::future::join_all(posts).await;
     assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 1, "{statuses:?}");

@@ -288,8 +288,12 @@ async fn sessions_do_not_hold_up_those_who_need_none() {
     // An initialize is one, also if it names the revision without sessions.
     let mut newest = hello();
     newest["params"]["protocolVersion"] = json!("2026-07-28");
+    let refused = post(&ada, None, &newest).await;
+    assert_eq!(refused.status, 429, "{}", refused.text);
+    // A request of that revision has no such method.
     let newest = post(&ada.header("mcp-protocol-version", "2026-07-28"), None, &newest).await;
-    assert_eq!(newest.status, 429, "{}", newest.text);
+    assert_eq!(newest.status, 404, "{}", newest.text);
+    assert_eq!(newest.json()["error"]["code"], -32601, "{}", newest.text);
     for _ in 0..3 {
         let listed = Reply::of(modern(&ada, "tools/list", json!({}))).await;
         assert_eq!(listed.status, 200, "{}", listed.text);

@@ -77,5 +77,12 @@ async fn every_documented_route_is_there() {
     open.retain(|route| !route.contains("/publish/"));
     open.sort();
     let index = "GET /.well-known/agent-skills/index.json";
-    assert_eq!(open, [index, "POST /api/v1/auth/login", "POST /api/v1/auth/register"]);
+    assert_eq!(
+        open,
+        [
+            "DELETE /api/v1/auth/session", index, "GET /api/v1/auth/session",
+            "POST /api/v1/auth/login", "POST /api/v1/auth/register", "POST /api/v1/auth/session",
+            "POST /api/v1/setup",
+        ]
+    );
 }

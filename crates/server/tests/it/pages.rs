@@ -1,7 +1,5 @@
 //! Pages for people.
 
-use savoir_server::setup_link;
-
 use crate::harness::{Reply, TestServer};
 
 fn is_a_strict_page(reply: &Reply) {
@@ -15,18 +13,6 @@ fn is_a_strict_page(reply: &Reply) {
     assert!(!policy.contains("unsafe"));
     for outside in ["<script", "<link", "<img", "src=", "@import", "url("] {
         assert!(!reply.text.contains(outside), "{outside}");
-    }
-}
-
-#[tokio::test]
-async fn the_first_start() {
-    let server = TestServer::start().await;
-    let link = setup_link(&server.app).await.unwrap().unwrap();
-    let path = link.split_once("/setup").unwrap().1;
-    for path in [format!("/setup{path}"), "/setup?token=x".to_owned()] {
-        let reply = server.stranger().get(&path).await;
-        is_a_strict_page(&reply);
-        assert_eq!(reply.header("cache-control"), "no-store");
     }
 }
 

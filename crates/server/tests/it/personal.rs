@@ -3,8 +3,11 @@
 use std::io::Write as _;
 
 use reqwest::Method;
-use savoir_skill::dialect::personal_agent::Lifecycle::{Active, Archived, Stale};
-use savoir_store::Timestamp;
+use savoir_skill::dialect::personal_agent::{
+    Lifecycle::{Active, Archived, Stale},
+    Provenance,
+};
+use savoir_store::{SkillFacts, Timestamp};
 use serde_json::{Value, json};
 use zip::{ZipWriter, write::SimpleFileOptions};
 
@@ -40,25 +43,32 @@ fn zipped(files: &[(&str, &[u8])]) -> Vec<u8> {
 async fn a_file_comes_and_goes_again() {
     for_each_server(|_| {}, async |server| {
         let (ann, bob) = (server.register("ann@x.org").await, server.register("bob@x.org").await);
-        let item = json!({
+        let item = |updated: &Value| json!({
             "id": "weekly-report", "name": "weekly-report", "description": "Writes it.",
             "when_to_use": "On Fridays.", "allowed_tools": ["read_file", "run_command"],
             "context_fork": true, "enabled": true, "pinned": false, "lifecycle_state": "active",
             "source": "imported", "source_id": null, "source_version": null,
-            "last_used_at": null, "resources": [],
+            "last_used_at": null, "resources": [], "owner": "own", "updated_at": updated,
+            "has_inputs": false,
         });
-        markdown(&ann, TEXT).await.is(201, &item);
-        markdown(&ann, TEXT).await.is(200, &item);
+        let first = markdown(&ann, TEXT).await;
+        first.is(201, &item(&first.json()["updated_at"]));
+        let second = markdown(&ann, TEXT).await;
+        let item = item(&second.json()["updated_at"]);
+        second.is(200, &item);
         let listed = async |who: &Client| who.get("/api/v1/personal-skills").await.json();
         assert_eq!(listed(&ann).await, json!({"skills": [item], "total": 1}));
         assert_eq!(listed(&bob).await["total"], 0, "it is another's");
-        // A name is there once: another's gets the next one, and is found there again.
+        assert_eq!(bob.get("/api/v1/skills/weekly-report/export").await.status, 404);
+        assert_eq!(patch(&bob, "weekly-report", &json!({"pinned": true})).await.status, 404);
+        // Names are unique per owner: another user's skill has the same one.
         let other = markdown(&bob, TEXT).await;
         assert_eq!(other.status, 201, "{}", other.text);
         let other = other.json();
-        assert_eq!((&other["name"], &other["source_id"]), (&json!("weekly-report-2"), &json!("weekly-report")));
-        assert_eq!(bob.get("/api/v1/skills/weekly-report/export").await.status, 404);
-        assert_eq!(patch(&bob, "weekly-report", &json!({"pinned": true})).await.status, 404);
+        assert_eq!((&other["name"], &other["source_id"]), (&json!("weekly-report"), &json!(null)));
+        assert_eq!(markdown(&bob, TEXT).await.status, 200);
+        assert_eq!(patch(&bob, "weekly-report", &json!({"pinned": true})).await.json()["pinned"], true);
+        assert_eq!(listed(&ann).await["skills"][0]["pinned"], false, "that of ann is another");
 
         let kept = ann.get("/api/v1/skills/weekly-report").await.json();
         let raw = kept["raw_content"].as_str().unwrap();
@@ -71,7 +81,12 @@ async fn a_file_comes_and_goes_again() {
         assert_eq!(exported.header("content-type"), "text/markdown; charset=utf-8");
         assert_eq!(exported.header("content-disposition"), "attachment; filename=\"SKILL.md\"");
         assert_eq!(exported.text, "---\nname: weekly-report\n# kept\ndescription: Writes it.\nwhen_to_use: On Fridays.\nlicense: MIT\nallowed-tools: Read Bash(git log:*)\ncontext: fork\nmetadata: {author: Ada}\nx-own: [1, 2]\n---\nDo {{this}}.\n");
-        markdown(&ann, &exported.text).await.is(200, &item);
+        let third = markdown(&ann, &exported.text).await;
+        let item = Value::Object(item.as_object().unwrap().clone().into_iter().map(|(key, value)| {
+            let updated = (key == "updated_at").then(|| third.json()["updated_at"].clone());
+            (key, updated.unwrap_or(value))
+        }).collect());
+        third.is(200, &item);
         let again = ann.get("/api/v1/skills/weekly-report/export").await;
         assert_eq!(again.text, exported.text, "a clean file stays as it is");
     })
@@ -350,46 +365,99 @@ async fn program(server: &TestServer, person: &Client, scopes: &[&str]) -> Clien
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn people_may_bring_skills_of_the_same_name() {
+async fn users_have_skills_of_the_same_name() {
     for_each_server(
         |_| {},
         async |server| {
-            let people = [
-                server.register("ann@x.org").await,
-                server.register("bob@x.org").await,
-                server.register("cy@x.org").await,
-            ];
-            for (person, name) in people.iter().zip(["tea", "tea-2", "tea-3"]) {
-                let reply = markdown(person, &text("Tea", name)).await;
-                assert_eq!((reply.status.as_u16(), &reply.json()["name"]), (201, &json!(name)));
-                let kept = person.get(&format!("/api/v1/skills/{name}")).await.json();
-                assert_eq!((&kept["name"], &kept["prompt"]), (&json!(name), &json!(name)));
+            let admin = server.register(ADMIN).await;
+            let (ann, bob) =
+                (server.register("ann@x.org").await, server.register("bob@x.org").await);
+            let one = "/api/v1/skills/tea";
+            let file = format!("{one}/file?path=references/a.md");
+            for (person, words) in [(&ann, "ann"), (&bob, "bob")] {
+                let text = text("tea", words);
+                let files: [(&str, &[u8]); 2] =
+                    [("tea/SKILL.md", text.as_bytes()), ("tea/references/a.md", words.as_bytes())];
+                let reply = import(person, "application/zip", zipped(&files)).await;
+                assert_eq!(reply.status, 201, "{}", reply.text);
+                assert_eq!(
+                    (&reply.json()["name"], &reply.json()["id"]),
+                    (&json!("tea"), &json!("tea"))
+                );
+                let kept = person.get(one).await;
+                assert_eq!(
+                    (&kept.json()["name"], &kept.json()["prompt"]),
+                    (&json!("tea"), &json!(words))
+                );
+                assert_eq!(person.get(&file).await.text, words);
             }
-            let [ann, bob, cy] = &people;
-            // It stays where it came, also when the first name is free again.
-            assert_eq!(ann.delete("/api/v1/skills/tea").await.status, 204);
-            let again = markdown(cy, &text("Tea", "other")).await;
-            assert_eq!((again.status.as_u16(), &again.json()["name"]), (200, &json!("tea-3")));
-            assert_eq!(bob.get("/api/v1/skills/tea-2").await.json()["prompt"], "tea-2");
-            assert_eq!(cy.get("/api/v1/skills/tea-3").await.json()["prompt"], "other");
-            // What somebody wrote under a number is not replaced by what has another name.
-            let own = json!({"name": "tea-4", "content": text("tea-4", "mine")});
-            assert_eq!(ann.post("/api/v1/skills", &own).await.status, 201);
-            assert_eq!(cy.delete("/api/v1/skills/tea-3").await.status, 204);
-            assert_eq!(markdown(cy, &text("tea", "x")).await.json()["name"], "tea");
-            assert_eq!(markdown(&people[0], &text("tea", "x")).await.json()["name"], "tea-3");
-            assert_eq!(ann.delete("/api/v1/skills/tea-3").await.status, 204);
-            server.write_skill("tea-3", &text("tea-3", "of nobody"));
-            assert_eq!(markdown(&people[0], &text("tea", "x")).await.json()["name"], "tea-5");
-            assert_eq!(ann.get("/api/v1/skills/tea-4").await.json()["prompt"], "mine");
-            // A long name has room for a number.
-            let long = "x".repeat(64);
-            markdown(ann, &text(&long, "x")).await;
-            let second = markdown(bob, &text(&long, "x")).await.json();
-            assert_eq!(second["name"], format!("{}-2", "x".repeat(62)));
+            // For administrators a name means the oldest, unless they have their own.
+            assert_eq!(admin.get(one).await.json()["prompt"], "ann");
+            assert_eq!(admin.get("/api/v1/skills").await.json()["total"], 2);
+            // ETags are those of the caller's own skill.
+            let put = async |person: &Client, tag: &str, words: &str| {
+                let body = json!({"content": text("tea", words)});
+                let request = person.request(Method::PUT, one).header("if-match", tag).json(&body);
+                Reply::of(request).await
+            };
+            let tag_for = async |person: &Client| person.get(one).await.header("etag").to_owned();
+            let (old, other) = (tag_for(&bob).await, tag_for(&ann).await);
+            assert_ne!(old, other);
+            assert_eq!(put(&bob, &other, "lost").await.status, 412);
+            assert_eq!(put(&bob, &old, "new").await.json()["prompt"], "new");
+            assert_eq!(put(&bob, &old, "lost").await.status, 412);
+            assert_eq!(ann.get(one).await.json()["prompt"], "ann");
+            // The API of Agent Flow Lite follows the same rule.
+            let own = json!({"name": "tea", "content": text("tea", "admin")});
+            assert_eq!(admin.post("/api/v1/skills", &own).await.status, 201);
+            assert_eq!(admin.post("/api/v1/skills", &own).await.status, 409);
+            assert_eq!(admin.get(one).await.json()["prompt"], "admin");
+            // A deleted skill is only the caller's own, and a later one takes the free place.
+            assert_eq!(ann.delete(one).await.status, 204);
+            assert_eq!(ann.get(one).await.status, 404);
+            assert_eq!(bob.get(one).await.json()["prompt"], "new");
+            assert_eq!(markdown(&ann, &text("tea", "again")).await.status, 201);
+            assert_eq!(ann.get(one).await.json()["prompt"], "again");
+            // A user cannot get a second skill of a name.
+            let owned =
+                text("tea", "x").replace("---\nx", &format!("user_id: '{}'\n---\nx", bob.id()));
+            let given = admin.put(one, &json!({"content": owned})).await;
+            assert_eq!(given.status, 409, "{}", given.text);
         },
     )
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn own_skill_comes_before_the_shared_one() {
+    let server = TestServer::start().await;
+    let ann = server.register("ann@x.org").await;
+    let one = "/api/v1/skills/tea";
+    // As a server of an earlier version left it.
+    server.write_skill("tea", &text("tea", "shared"));
+    assert_eq!(ann.get(one).await.json()["prompt"], "shared");
+    assert_eq!(patch(&ann, "tea", &json!({"pinned": true})).await.status, 403);
+    assert_eq!(markdown(&ann, &text("tea", "own")).await.status, 201);
+    assert_eq!(ann.get(one).await.json()["prompt"], "own");
+    assert_eq!(patch(&ann, "tea", &json!({"pinned": true})).await.status, 200);
+    assert_eq!(ann.delete(one).await.status, 204);
+    assert_eq!(ann.get(one).await.json()["prompt"], "shared");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn skill_that_was_renamed_by_an_earlier_version_is_updated_in_place() {
+    let server = TestServer::start().await;
+    let ann = server.register("ann@x.org").await;
+    let mut facts = SkillFacts::authored(Some(ann.id().to_string()), Timestamp::now());
+    facts.source = Provenance::Imported;
+    facts.source_id = Some("tea".to_owned());
+    server.database.skill_facts().put("tea-2", &facts).await.unwrap();
+    let owned =
+        text("tea-2", "old").replace("---\nold", &format!("user_id: '{}'\n---\nold", ann.id()));
+    server.write_skill("tea-2", &owned);
+    assert_eq!(ann.get("/api/v1/skills/tea-2").await.json()["prompt"], "old");
+    let again = markdown(&ann, &text("tea", "new")).await;
+    assert_eq!((again.status.as_u16(), &again.json()["name"]), (200, &json!("tea-2")));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -524,4 +592,20 @@ async fn what_waits_for_a_person_waits_whoever_owns_it() {
         },
     )
     .await;
+}
+
+#[tokio::test]
+async fn skills_of_all_users_are_listed_for_everyone() {
+    let server = TestServer::start().await;
+    let ann = server.register("ann@example.org").await;
+    server.write_skill("shared-tea", "---\nname: shared-tea\ndescription: d\n---\nBoil.\n");
+    let listed = ann.get("/api/v1/personal-skills").await.json();
+    let skills = listed["skills"].as_array().unwrap();
+    let skills: Vec<_> = skills.iter().map(|one| (&one["name"], &one["owner"])).collect();
+    assert_eq!(skills, [(&json!("shared-tea"), &json!("shared"))]);
+    // The user's own skill takes its place.
+    let own = json!({"name": "shared-tea", "content": "---\nname: shared-tea\n---\nMine\n"});
+    assert_eq!(ann.post("/api/v1/skills", &own).await.status, 201);
+    let listed = ann.get("/api/v1/personal-skills").await.json();
+    assert_eq!((&listed["total"], &listed["skills"][0]["owner"]), (&json!(1), &json!("own")));
 }

@@ -7,6 +7,7 @@ mod files;
 mod keys;
 mod log;
 mod people;
+mod reviews;
 mod several;
 
 use std::time::Duration;

@@ -57,6 +57,14 @@ impl Place {
         assert_eq!(reply.status, 201, "{}", reply.text);
     }
 
+    /// Imports a file, which keeps its dialect.
+    async fn import(&self, content: &str) {
+        let request = self.ada.request(reqwest::Method::POST, "/api/v1/skills/import");
+        let request = request.header("content-type", "text/markdown").body(content.to_owned());
+        let reply = Reply::of(request).await;
+        assert_eq!(reply.status, 201, "{}", reply.text);
+    }
+
     async fn run(&self, name: &str, inputs: &Value) -> Reply {
         let path = format!("/api/v1/skills/{name}/run");
         self.ada.post(&path, &json!({"inputs": inputs})).await
@@ -402,7 +410,7 @@ async fn files_of_other_dialects_run_by_their_own_rules() {
     // Blanks inside, what is not declared stays.
     let skillrt = "---\nname: rt\nversion: 1.0.0\ndescription: d\ninputs:\n  - {name: n, type: \
         number, required: true}\n---\n{{ n }} {{n}} {{other}}\n";
-    place.skill("rt", skillrt).await;
+    place.import(skillrt).await;
     assert_eq!(place.run("rt", &json!({"n": "5"})).await.status, 200);
     assert_eq!(place.model.last().1.trim(), "5 5 {{other}}");
     let told = place.ada.get("/api/v1/skills/rt").await.json();

@@ -86,8 +86,10 @@ async fn a_right_does_not_make_an_administrator() {
     let made = admin.post("/api/v1/auth/tokens", &body).await.json();
     let program = server.client(made["token"].as_str().unwrap());
     assert_eq!(program.get("/api/v1/admin/users").await.status, 200);
-    let user = savoir_store::Role::User;
-    assert!(server.database.accounts().set_role(admin.id(), user).await.unwrap());
+    let (user, other) = (savoir_store::Role::User, savoir_store::Role::Admin);
+    let accounts = server.database.accounts();
+    accounts.create("eve@example.org", "hash", other).await.unwrap();
+    assert!(accounts.set_role(admin.id(), user).await.unwrap());
     program.get("/api/v1/admin/users").await.refuses(403, "Admin access required");
 }
 

@@ -266,7 +266,7 @@ async fn what_is_refused_in_which_order() {
             with("model: {temperature: hot}"),
             400,
             "model",
-            "temperature must be between 0 and 2".into(),
+            "temperature must be a number".into(),
         ),
         (
             "a",
@@ -451,10 +451,10 @@ async fn another_owner() {
     assert_eq!(told["raw_content"], json!(content));
     assert_eq!(bob.get(SKILLS).await.json()["total"], 1);
     ada.get(&one("gift")).await.blames(404, "name", "Skill 'gift' not found");
-    // Its name is taken all the same.
-    let message =
-        "Skill name 'gift' conflicts with existing skill 'gift' (names are case-insensitive)";
-    ada.post(SKILLS, &new("gift", &content)).await.blames(409, "name", message);
+    // Others can have the name, too, but only for themselves.
+    let message = "Cannot assign a skill to another user";
+    ada.post(SKILLS, &new("gift", &content)).await.blames(400, "user_id", message);
+    assert_eq!(ada.post(SKILLS, &new("gift", "---\nx: 1\n---\n")).await.status, 201);
     let content = format!("---\nuser_id: {}\n---\n", ada.id());
     assert_eq!(ada.post(SKILLS, &new("own", &content)).await.json()["raw_content"], json!(content));
 }
@@ -511,4 +511,85 @@ async fn bodies_of_another_shape() {
     let request = ada.request(Method::POST, SKILLS).body("{\"name\": ");
     let reply = Reply::of(request).await;
     reply.differs("json_invalid", &json!(["body", 9]), "JSON decode error", &json!({}));
+}
+
+#[tokio::test]
+async fn damaged_files_can_be_replaced_and_deleted() {
+    let server = server().await;
+    let [admin, ada, bob] = people(&server).await;
+    let damage = |name: &str| {
+        let path = server.skill_file(name);
+        let mut bytes = fs::read(&path).unwrap();
+        bytes.push(0xff);
+        fs::write(path, bytes).unwrap();
+    };
+    for name in ["one", "two", "three"] {
+        ada.post(SKILLS, &new(name, "---\nx: 1\n---\nHi\n")).await;
+        damage(name);
+    }
+    let message = "Skill 'one' cannot be read: it is not UTF-8";
+    assert_eq!(ada.get(&one("one")).await.json()["detail"]["message"], message);
+    bob.delete(&one("one")).await.blames(404, "name", "Skill 'one' not found");
+    let content = json!({"content": "---\nx: 2\n---\nHello\n"});
+    bob.put(&one("one"), &content).await.blames(404, "name", "Skill 'one' not found");
+    let fixed = ada.put(&one("one"), &content).await;
+    assert_eq!((fixed.status.as_u16(), &fixed.json()["prompt"]), (200, &json!("Hello")));
+    assert_eq!(ada.get(&one("one")).await.json()["user_id"], json!(ada.id().to_string()));
+    assert_eq!(ada.delete(&one("two")).await.status, 204);
+    assert_eq!(admin.delete(&one("three")).await.status, 204);
+    assert_eq!(ada.post(SKILLS, &new("two", "---\nx: 1\n---\n")).await.status, 201);
+    // The skill of a second owner has another folder.
+    bob.post(SKILLS, &new("two", "---\nx: 1\n---\n")).await;
+    damage(&format!("two~{}", bob.id()));
+    assert_eq!(bob.delete(&one("two")).await.status, 204);
+    assert_eq!(ada.get(&one("two")).await.status, 200);
+    // Of a file without an owner, too.
+    server.write_skill("free", "---\nname: free\n---\nHi\n");
+    damage("free");
+    assert_eq!(ada.delete(&one("free")).await.status, 403);
+    assert_eq!(admin.delete(&one("free")).await.status, 204);
+}
+
+#[tokio::test]
+async fn administrators_name_the_owner_of_a_skill() {
+    let server = server().await;
+    let [admin, ada, bob] = people(&server).await;
+    for (client, text) in [(&ada, "Of Ada"), (&bob, "Of Bob")] {
+        let made = client.post(SKILLS, &new("amb", &format!("---\nx: 1\n---\n{text}\n"))).await;
+        assert_eq!(made.status, 201, "{}", made.text);
+    }
+    let listed = admin.get(SKILLS).await.json();
+    let mut owners: Vec<_> =
+        listed["skills"].as_array().unwrap().iter().map(|skill| skill["user_id"].clone()).collect();
+    owners.sort_by_key(ToString::to_string);
+    assert_eq!(owners, [json!(ada.id().to_string()), json!(bob.id().to_string())]);
+    assert_eq!(ada.get(SKILLS).await.json()["skills"][0].get("user_id"), None);
+
+    let path = one("amb");
+    let of = |client: &Client| format!("{path}?owner={}", client.id());
+    let run = format!("{path}/run");
+    assert_eq!(admin.get(&path).await.json()["prompt"], "Of Ada", "the oldest one is read");
+    for refused in
+        [admin.put(&path, &json!({"content": "---\nx: 2\n---\n"})).await, admin.delete(&path).await]
+    {
+        assert_eq!(refused.status, 409, "{}", refused.text);
+        let message = format!("Several users have a skill 'amb': {}, {}", ada.id(), bob.id());
+        assert_eq!(refused.json()["detail"], json!({"field": "owner", "message": message}));
+    }
+    assert_eq!(admin.get(&of(&bob)).await.json()["prompt"], "Of Bob");
+    let changed = json!({"content": "---\nx: 2\n---\nNew\n"});
+    assert_eq!(admin.put(&of(&bob), &changed).await.json()["prompt"], "New");
+    let ran = admin.post(&format!("{run}?owner={}", ada.id()), &json!({})).await;
+    assert_eq!(ran.status, 200, "{}", ran.text);
+    assert_eq!(admin.delete(&of(&bob)).await.status, 204);
+    assert_eq!(bob.get(&path).await.status, 404);
+    assert_eq!(ada.get(&path).await.json()["prompt"], "Of Ada");
+    // The only one needs no owner, and users cannot name others.
+    assert_eq!(admin.get(&path).await.json()["prompt"], "Of Ada");
+    assert_eq!(ada.get(&of(&ada)).await.status, 200);
+    assert_eq!(bob.get(&of(&ada)).await.status, 404);
+    for none in ["9999", "shared", "..%2F..", ""] {
+        let missing = admin.get(&format!("{path}?owner={none}")).await;
+        missing.blames(404, "name", "Skill 'amb' not found");
+    }
 }

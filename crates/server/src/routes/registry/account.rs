@@ -212,7 +212,8 @@ async fn whoami(
     Ok(respond(StatusCode::OK, &who))
 }
 
-fn check_logged_in(registry_caller: &RegistryCaller) -> RegistryResult<()> {
+/// Fails for a program: some things are for a person who logged in, whatever the scopes of a token.
+pub(super) fn check_logged_in(registry_caller: &RegistryCaller) -> RegistryResult<()> {
     match registry_caller.caller.token {
         None => Ok(()),
         Some(_) => Err(RegistryApiError::forbidden("only a person who logged in can do this")),

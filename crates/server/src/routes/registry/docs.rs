@@ -3,10 +3,14 @@
 use std::collections::BTreeMap;
 
 use savoir_package::registry::wire;
+use savoir_skill::version::SEMVER_PATTERN;
 use serde::Serialize;
 use utoipa::{
     IntoResponses, PartialSchema, ToSchema,
-    openapi::{Components, ContentBuilder, Object, Ref, RefOr, Response, ResponseBuilder, Type},
+    openapi::{
+        Components, ContentBuilder, KnownFormat, ObjectBuilder, OpenApi, Ref, RefOr, Response,
+        ResponseBuilder, Schema, SchemaFormat, Type, path::ParameterIn,
+    },
 };
 
 use super::error::Problem;
@@ -89,14 +93,14 @@ refusals! {
 
 /// Declares a response that is not JSON: its name, its media type, and a description.
 macro_rules! texts {
-    ($($name:ident $kind:literal : $about:literal)*) => {$(
+    ($($name:ident $kind:literal $format:expr, $about:literal)*) => {$(
         #[doc = $about]
         #[derive(Debug)]
         pub(super) struct $name;
 
         impl IntoResponses for $name {
             fn responses() -> BTreeMap<String, RefOr<Response>> {
-                let schema = Object::with_type(Type::String);
+                let schema = ObjectBuilder::new().schema_type(Type::String).format($format);
                 let content = ContentBuilder::new().schema(Some(schema)).build();
                 let response = ResponseBuilder::new().description($about).content($kind, content);
                 let requested_range = ResponseBuilder::new().description("The requested range.").build();
@@ -114,7 +118,44 @@ macro_rules! texts {
 }
 
 texts! {
-    Lines "application/x-ndjson" : "A line of JSON for each version."
-    Archive "application/zip" : "A zip."
-    Markdown "text/markdown" : "The text of the skill."
+    Lines "application/x-ndjson" None, "A line of JSON for each version."
+    Archive "application/zip" Some(SchemaFormat::KnownFormat(KnownFormat::Binary)), "A zip."
+    Markdown "text/markdown" None, "The text of the skill."
+}
+
+/// The patterns of path parameters.
+const PATTERNS: [(&str, &str); 4] = [
+    ("namespace", "^(_|[a-z0-9][a-z0-9]*(-[a-z0-9]+)*)$"),
+    ("name", "^[a-z][a-z0-9]*(-[a-z0-9]+)*$"),
+    ("version", SEMVER_PATTERN),
+    ("sha256", "^[0-9a-f]{64}$"),
+];
+
+/// The path whose parameters are a name and a version, or a namespace and a name.
+const EITHER_PATH: &str = "/api/v1/skills/{name}/{version}";
+
+/// Adds the patterns of names, versions and digests to all paths.
+pub(super) fn add_patterns(document: &mut OpenApi) {
+    for (path, item) in &mut document.paths.paths {
+        if path == EITHER_PATH {
+            continue;
+        }
+        let methods = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete];
+        for operation in methods.into_iter().flatten() {
+            let parameters = operation.parameters.iter_mut().flatten();
+            for parameter in parameters.filter_map(|parameter| match parameter {
+                RefOr::T(parameter) if matches!(parameter.parameter_in, ParameterIn::Path) => {
+                    Some(parameter)
+                }
+                _ => None,
+            }) {
+                let pattern = PATTERNS.iter().find(|(name, _)| *name == parameter.name);
+                if let (Some((_, pattern)), Some(RefOr::T(Schema::Object(schema)))) =
+                    (pattern, &mut parameter.schema)
+                {
+                    schema.pattern = Some((*pattern).to_owned());
+                }
+            }
+        }
+    }
 }

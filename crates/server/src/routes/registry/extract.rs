@@ -2,7 +2,7 @@
 
 use axum::{
     extract::FromRequestParts,
-    http::{HeaderMap, Uri, header, request::Parts},
+    http::{HeaderMap, Method, Uri, request::Parts},
 };
 use savoir_skill::{permission::Tier, version::VersionRange};
 use savoir_store::{
@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use super::error::{RegistryApiError, RegistryResult};
 use crate::{
     app::App,
-    auth::{Caller, authenticate_caller, count_request},
+    auth::{Caller, authenticate_caller, count_request, has_credentials},
     client::address_key,
     config::Readers,
     middleware::RateLimitStatus,
@@ -36,10 +36,11 @@ impl RegistryCaller {
     /// Authenticates the caller, and counts the request for the rate limit.
     pub(super) async fn find(
         app: &App,
+        method: &Method,
         headers: &HeaderMap,
         budget: Option<&RateLimitStatus>,
     ) -> RegistryResult<Self> {
-        let caller = authenticate_caller(app, headers).await?;
+        let caller = authenticate_caller(app, method, headers).await?;
         let key = format!("registry user:{}", caller.user.id);
         count_request(app, &key, app.config.limits.all, budget).await?;
         let actor = caller.actor();
@@ -51,7 +52,7 @@ impl FromRequestParts<App> for RegistryCaller {
     type Rejection = RegistryApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> RegistryResult<Self> {
-        Self::find(app, &parts.headers, parts.extensions.get()).await
+        Self::find(app, &parts.method, &parts.headers, parts.extensions.get()).await
     }
 }
 
@@ -63,7 +64,7 @@ impl FromRequestParts<App> for OptionalCaller {
     type Rejection = RegistryApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> RegistryResult<Self> {
-        if !parts.headers.contains_key(header::AUTHORIZATION) {
+        if !has_credentials(app, &parts.headers) {
             return Ok(Self(None));
         }
         RegistryCaller::from_request_parts(parts, app)
@@ -93,7 +94,8 @@ impl FromRequestParts<App> for ReadAccess {
             return Ok(Self);
         }
         let RegistryCaller { actor, .. } =
-            RegistryCaller::find(app, &parts.headers, parts.extensions.get()).await?;
+            RegistryCaller::find(app, &parts.method, &parts.headers, parts.extensions.get())
+                .await?;
         actor.check_right(Right::Read, None)?;
         Ok(Self)
     }

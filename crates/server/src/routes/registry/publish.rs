@@ -192,6 +192,7 @@ impl PublishRequest {
         let reported = reported.transpose()?;
         let vetted = vet(app, Some(permit), self.submission.tree.clone()).await?;
         let mut scan = scan_result(&vetted);
+        let is_found_here = scan.verdict == ScanVerdict::Block;
         if let Some(reported) = reported {
             reported.make_stricter(&mut scan);
         }
@@ -204,11 +205,14 @@ impl PublishRequest {
             scan.report["cleared"] = json!(why);
             return Ok(scan);
         }
+        let why = if is_found_here {
+            vetted.summary()
+        } else {
+            "the report that came with it has the verdict BLOCK".to_owned()
+        };
         let message = format!(
-            "{} is not published: {}. Mend what is found, or appeal with the digest {}",
-            self.package,
-            vetted.summary(),
-            self.sha256,
+            "{} is not published: {why}. Fix what is found, or appeal with the digest {}",
+            self.package, self.sha256,
         );
         let findings = scan.report["findings"].take();
         let noted = registry(app).note_refused(&self.package, &self.sha256, &findings).await;

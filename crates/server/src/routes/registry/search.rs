@@ -32,8 +32,9 @@ pub(super) fn router() -> OpenApiRouter<App> {
 
 /// Search skills, best match first.
 ///
-/// Words are searched in name, description, tags and text; in names also with typos. `"two words"`
-/// is a phrase; `tag:`, `author:` and `tier:` filter. Without words, the most recently changed
+/// Words are searched in name, description, tags and text; in names and descriptions also with
+/// typos and by synonyms. `total` counts the results of all pages, at most 1000. `"two words"` is a
+/// phrase; `tag:`, `author:` and `tier:` filter. Without words, the most recently changed
 /// skills are listed.
 #[utoipa::path(
     get, path = "/api/v1/search", tag = "registry",
@@ -73,7 +74,7 @@ async fn search(
     let hits = find(&app, words, limit, offset).await?;
     let found = wire::Found {
         query: text,
-        total: (!hits.more).then_some((offset + hits.items.len()) as u64),
+        total: Some(hits.total as u64),
         items: summaries(&app, &hits).await?,
     };
     Ok(json(&found)?.respond(&method, &headers))

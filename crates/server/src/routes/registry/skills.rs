@@ -94,8 +94,8 @@ impl ListRequest {
 
 /// List skills.
 ///
-/// Sorted by name, in pages: `next_cursor` of one page is the `cursor` of the next. With `page`,
-/// pages are numbered and the response has the total count.
+/// Sorted by name, in pages: `next_cursor` of one page is the `cursor` of the next. Without
+/// `cursor`, pages are numbered from `page` 1 and the response has the total count.
 #[utoipa::path(
     get, path = "/api/v1/skills", tag = "registry",
     params(
@@ -129,10 +129,11 @@ async fn list(
             return Err(RegistryApiError::invalid("give either `page` or `cursor`"));
         }
         (Some(page), None) => page_by_number(&app, &wanted, page).await?,
-        (None, cursor) => {
-            let cursor: Option<Cursor> = cursor.map(str::parse).transpose()?;
+        (None, None) => first_page(&app, &wanted).await?,
+        (None, Some(cursor)) => {
+            let cursor: Cursor = cursor.parse()?;
             let ListRequest { filter, order, limit } = &wanted;
-            let page = registry(&app).list(filter, *order, cursor.as_ref(), *limit).await?;
+            let page = registry(&app).list(filter, *order, Some(&cursor), *limit).await?;
             wire::Page {
                 items: page.items.iter().map(render::summary).collect::<RegistryResult<_>>()?,
                 next_cursor: page.next.map(|next| next.to_string()),
@@ -144,6 +145,27 @@ async fn list(
         }
     };
     Ok(json(&page)?.respond(&method, &headers))
+}
+
+/// Page 1, with the cursor of the next page: clients may go on with either.
+async fn first_page(app: &App, wanted: &ListRequest) -> RegistryResult<wire::Page> {
+    let ListRequest { filter, order, limit } = wanted;
+    let found = registry(app).list(filter, *order, None, *limit).await?;
+    let next_cursor = found.next.as_ref().map(ToString::to_string);
+    let items = found.items.iter().map(render::summary).collect::<RegistryResult<Vec<_>>>()?;
+    if next_cursor.is_some() {
+        let page = page_by_number(app, wanted, 1).await?;
+        return Ok(wire::Page { items, next_cursor, ..page });
+    }
+    let total = items.len() as u64;
+    Ok(wire::Page {
+        items,
+        next_cursor,
+        page: Some(1),
+        per_page: Some(*limit),
+        total: Some(total),
+        total_is_estimate: None,
+    })
 }
 
 /// A page by number, for clients that do not support cursors.
@@ -178,7 +200,7 @@ async fn page_by_number(app: &App, wanted: &ListRequest, page: u64) -> RegistryR
 
 /// Show a skill of the default namespace, with its versions.
 #[utoipa::path(
-    get, path = "/api/v1/skills/{name}", tag = "registry", operation_id = "one",
+    get, path = "/api/v1/skills/{name}", tag = "registry", operation_id = "get_skill",
     params(("name" = String, Path, description = "Its name")),
     responses(
         (status = 200, body = wire::PackageDetail), docs::Invalid, docs::Unauthorized,
@@ -200,7 +222,7 @@ async fn get_skill(
 /// `/{name}/{version}` is the first, `/{namespace}/{name}` the second: no name looks like a
 /// version.
 #[utoipa::path(
-    get, path = "/api/v1/skills/{name}/{version}", tag = "registry", operation_id = "second",
+    get, path = "/api/v1/skills/{name}/{version}", tag = "registry", operation_id = "get_version_or_skill_in",
     params(
         ("name" = String, Path, description = "Its name, or a namespace"),
         ("version" = String, Path, description = "The version, or a name"),
@@ -226,7 +248,7 @@ async fn get_skill_or_version(
 
 /// Show a version of a skill of a namespace.
 #[utoipa::path(
-    get, path = "/api/v1/skills/{namespace}/{name}/{version}", tag = "registry", operation_id = "third",
+    get, path = "/api/v1/skills/{namespace}/{name}/{version}", tag = "registry", operation_id = "get_version_in",
     params(
         ("namespace" = String, Path, description = "The namespace"),
         ("name" = String, Path, description = "Its name"),

@@ -30,6 +30,7 @@ pub(super) const MARKDOWN: &str = "text/markdown; charset=utf-8";
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(flat))
+        .routes(routes!(anonymous))
         .routes(routes!(in_namespace))
         .routes(routes!(plain_flat))
         .routes(routes!(plain_in_namespace))
@@ -51,6 +52,31 @@ async fn flat(
     (method, uri, headers): (Method, Uri, HeaderMap),
 ) -> RegistryResult<Response> {
     let answer = text(&app, &parse_package(None, &name)?, &version, &uri).await?;
+    Ok(answer.respond(&method, &headers))
+}
+
+/// Show a text without frontmatter by the SHA-256 of its bytes: skillrt's address of prose.
+#[utoipa::path(
+    get, path = "/anon/{sha256}/SKILL.md", tag = "registry", operation_id = "anonymous_text",
+    params(("sha256" = String, Path, description = "The digest of the text, in hexadecimal digits")),
+    responses(docs::Markdown, docs::Invalid, docs::Unauthorized, docs::Missing, docs::Unavailable)
+)]
+async fn anonymous(
+    State(app): State<App>,
+    _: ReadAccess,
+    PathParams(sha256): PathParams<String>,
+    (method, headers): (Method, HeaderMap),
+) -> RegistryResult<Response> {
+    let sha256 = sha256.to_ascii_lowercase();
+    if sha256.len() != 64 || !sha256.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(RegistryApiError::invalid("give the SHA-256 as 64 hexadecimal digits"));
+    }
+    let missing = || RegistryApiError::not_found(format!("there is no text {sha256} here"));
+    let (package, version) = registry(&app).anonymous_text(&sha256).await?.ok_or_else(missing)?;
+    let known = find_unblocked(&app, &package, &version).await?;
+    let bytes = registry(&app).blob(&known.skill_md).await?;
+    let bytes = bytes.ok_or_else(|| missing_blob(&known.skill_md))?;
+    let answer = CacheableResponse::with_etag(MARKDOWN, CachePolicy::Check, &known.skill_md, bytes);
     Ok(answer.respond(&method, &headers))
 }
 

@@ -83,6 +83,11 @@ async fn lists_by_what_they_have() {
             let page =
                 server.stranger().get(&format!("{API}/skills?page=2&per_page=1")).await.ok(200);
             assert_eq!((&page["total"], &page["page"]), (&json!(2), &json!(2)));
+            // The first page has both the numbers of GAIA and a cursor.
+            let first = server.stranger().get(&format!("{API}/skills?per_page=1")).await.ok(200);
+            let numbers = (&first["page"], &first["per_page"], &first["total"]);
+            assert_eq!(numbers, (&json!(1), &json!(1), &json!(2)));
+            assert!(first["next_cursor"].is_string(), "{first}");
             assert_eq!(names(&page).len(), 1);
             // What was yanked is not listed.
             ada.post(&format!("{API}/skills/plain/1.0.0/yank"), &json!({"yanked": true}))

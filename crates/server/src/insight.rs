@@ -1,0 +1,205 @@
+//! Describes a stored skill for people: what it may do, who reads it, what it costs.
+
+use savoir_agent::disclosure::hosts::{HOSTS, HostRules, SkillFiles, SkillVisibility};
+use savoir_engine::approval::{PermissionLevel, describe_permission};
+use savoir_knowledge::chunk::estimate_tokens;
+use savoir_package::Agent;
+use savoir_skill::{
+    Skill, Source,
+    dialect::agent_flow::without_owner,
+    permission::{Domain, Permission},
+    read,
+    skill::Runner,
+};
+use savoir_store::{ResourceEntry, SkillFacts};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::skill_lookup::ParsedSkill;
+
+/// The context of the models for which agents are simulated.
+const CONTEXT_TOKENS: usize = 200_000;
+
+/// What a skill may do, who reads it, what it costs and where it comes from.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Insight {
+    dialect: &'static str,
+    tokens: TokenCount,
+    agents: Vec<AgentView>,
+    permissions: Vec<PermissionView>,
+    tools: Vec<ToolView>,
+    files: Vec<FileView>,
+    provenance: ProvenanceView,
+    history: Vec<HistoryItem>,
+}
+
+/// Estimated tokens.
+#[derive(Debug, Serialize, ToSchema)]
+struct TokenCount {
+    /// In every conversation of an agent that has the skill.
+    description: usize,
+    /// When an agent uses the skill.
+    body: usize,
+}
+
+/// How an agent sees the skill.
+#[derive(Debug, Serialize, ToSchema)]
+struct AgentView {
+    agent: &'static str,
+    label: &'static str,
+    /// Whether the agent shows the skill to its model.
+    reads: bool,
+    /// Whether the description is cut.
+    cut: bool,
+    note: Option<String>,
+}
+
+/// Something that the skill may do.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PermissionView {
+    permission: String,
+    /// In plain words.
+    phrase: String,
+    reason: String,
+    /// `low`, `medium` or `high`
+    level: &'static str,
+}
+
+/// A tool of the skill.
+#[derive(Debug, Serialize, ToSchema)]
+struct ToolView {
+    name: String,
+    description: String,
+    inputs: Vec<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = SkillFileItem)]
+struct FileView {
+    path: String,
+    size: u64,
+}
+
+/// Where the skill comes from.
+#[derive(Debug, Serialize, ToSchema)]
+struct ProvenanceView {
+    /// `authored`, `imported`, `integration` or `catalog`
+    #[schema(value_type = String)]
+    source: savoir_skill::dialect::personal_agent::Provenance,
+    /// The id there.
+    id: Option<String>,
+    version: Option<String>,
+    installed_at: String,
+}
+
+/// A change of the skill.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = SkillHistoryItem)]
+struct HistoryItem {
+    at: String,
+    change: &'static str,
+}
+
+/// Describes a skill.
+pub(crate) fn describe(
+    kept: &ParsedSkill,
+    facts: &SkillFacts,
+    files: Vec<ResourceEntry>,
+) -> Insight {
+    let text = without_owner(&kept.file.text);
+    let reading = read(Source::new(text.clone()), None);
+    let skill = kept.parsed_skill().unwrap_or(&reading.skill);
+    let (created, updated) = (kept.file.created_at, kept.file.updated_at);
+    let mut history = vec![HistoryItem { at: created.to_string(), change: "created" }];
+    if updated > created {
+        history.push(HistoryItem { at: updated.to_string(), change: "changed" });
+    }
+    Insight {
+        dialect: reading.skill.dialect.id(),
+        tokens: TokenCount {
+            description: estimate_tokens(&format!("{}: {}", kept.file.name(), skill.description)),
+            body: estimate_tokens(&skill.body),
+        },
+        agents: HOSTS.iter().map(|host| agent_view(host, kept.file.name(), &text)).collect(),
+        permissions: permissions(skill),
+        tools: tools(skill),
+        files: files
+            .into_iter()
+            .map(|ResourceEntry { path, size }| FileView { path, size })
+            .collect(),
+        provenance: ProvenanceView {
+            source: facts.source,
+            id: facts.source_id.clone(),
+            version: facts.source_version.clone(),
+            installed_at: created.to_string(),
+        },
+        history,
+    }
+}
+
+fn agent_view(host: &HostRules, name: &str, text: &str) -> AgentView {
+    let path = format!("{name}/SKILL.md");
+    let files = SkillFiles { folder: name, path: &path, text, ..SkillFiles::default() };
+    let simulation = host.simulate(vec![host.read(&files)], CONTEXT_TOKENS);
+    let seen = simulation.skills.into_iter().next();
+    AgentView {
+        agent: host.agent,
+        label: Agent::by_id(host.agent).map_or(host.agent, |agent| agent.title),
+        reads: seen.as_ref().is_some_and(|seen| seen.visible),
+        cut: seen.as_ref().is_some_and(SkillVisibility::is_shortened),
+        note: seen.and_then(|seen| seen.why),
+    }
+}
+
+pub(crate) fn permissions(skill: &Skill) -> Vec<PermissionView> {
+    let mut views = Vec::new();
+    for permission in &skill.permissions {
+        let reason = permission_reason(skill, permission);
+        views.extend(describe_permission(permission).into_iter().map(|described| PermissionView {
+            permission: permission.to_string(),
+            phrase: described.phrase,
+            reason: reason.clone(),
+            level: match described.level {
+                PermissionLevel::Low => "low",
+                PermissionLevel::Medium => "medium",
+                PermissionLevel::High => "high",
+            },
+        }));
+    }
+    for grant in skill.policy.allowed_tools.iter().flatten() {
+        let name = grant.display_name();
+        let runs = ["run_command", "bash", "shell"].contains(&grant.normalized().as_str());
+        views.push(PermissionView {
+            phrase: format!("may use the tool {name} of the agent without asking"),
+            permission: name,
+            reason: "`allowed-tools` lists it".to_owned(),
+            level: if runs { "high" } else { "low" },
+        });
+    }
+    views
+}
+
+/// Why the skill needs a permission: a tool that uses it, else the declaration.
+fn permission_reason(skill: &Skill, permission: &Permission) -> String {
+    let programs = permission.scope.as_deref().unwrap_or_default();
+    let mut names = programs.split(',').map(str::trim);
+    let tool = skill.tools.iter().find(|tool| match &tool.runner {
+        Runner::Command(command) => {
+            permission.domain == Domain::Shell && names.any(|name| name == command.program)
+        }
+        _ => false,
+    });
+    match tool {
+        Some(tool) => format!("the tool `{}` runs it", tool.name),
+        None => "SKILL.md declares it".to_owned(),
+    }
+}
+
+fn tools(skill: &Skill) -> Vec<ToolView> {
+    let tools = skill.tools.iter().map(|tool| ToolView {
+        name: tool.name.clone(),
+        description: tool.description.clone(),
+        inputs: tool.parameters.iter().map(|parameter| parameter.name.clone()).collect(),
+    });
+    tools.collect()
+}
