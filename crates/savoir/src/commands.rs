@@ -18,7 +18,10 @@ mod conformance;
 #[cfg(feature = "server")]
 mod context;
 mod convert;
+mod diff;
 mod doctor;
+#[cfg(feature = "server")]
+mod eval;
 #[cfg(feature = "server")]
 mod export;
 #[cfg(feature = "server")]
@@ -36,6 +39,7 @@ mod keys;
 mod list;
 mod login;
 mod logout;
+mod lsp;
 mod man;
 #[cfg(feature = "server")]
 mod mcp;
@@ -68,6 +72,8 @@ mod switch;
 mod sync;
 mod tools;
 mod trust;
+#[cfg(feature = "server")]
+mod ui;
 mod undo;
 mod update;
 mod verify;
@@ -126,6 +132,7 @@ enum Command {
     #[command(visible_aliases = ["validate", "lint"])]
     Check(check::Args),
     Show(show::Args),
+    Diff(diff::Args),
     Render(render::Args),
     Tools(tools::Args),
     Convert(convert::Args),
@@ -166,6 +173,7 @@ enum Command {
     Registry(registry::Args),
     Agent(agent::Args),
     Doctor(doctor::Args),
+    Lsp(lsp::Args),
     Rules(rules::Args),
     #[command(hide = true)]
     Reference(reference::Args),
@@ -192,6 +200,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
     match cli.command {
         Command::Check(args) => check::run(&args),
         Command::Show(args) => show::run(&args),
+        Command::Diff(args) => diff::run(&args),
         Command::Render(args) => render::run(args),
         Command::Tools(args) => tools::run(&args),
         Command::Convert(args) => convert::run(&args),
@@ -230,8 +239,9 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Logout(args) => logout::run(&args),
         Command::Whoami(args) => whoami::run(&args),
         Command::Registry(args) => registry::run(&args),
-        Command::Agent(args) => agent::run(&args),
+        Command::Agent(args) => agent::run(args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Lsp(args) => lsp::run(&args),
         Command::Rules(args) => rules::run(&args),
         Command::Reference(args) => reference::run(&args),
         Command::Schema(args) => schema::run(&args),

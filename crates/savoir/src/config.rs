@@ -10,6 +10,7 @@ mod serve;
 use std::{
     collections::BTreeMap,
     env, fs,
+    ops::Range,
     path::{Path, PathBuf},
 };
 
@@ -25,7 +26,7 @@ use serde_json::{Value, json};
 pub(crate) use self::serve::ServeLayer;
 #[cfg(feature = "server")]
 pub(crate) use self::serve::{
-    ADDRESS, GRACE, LogFormat, LogLevel, Quota, RateLimit, Readers, Registration,
+    ADDRESS, GRACE, KEEP_RUNS_DAYS, LogFormat, LogLevel, Quota, RateLimit, Readers, Registration,
 };
 use crate::error::CommandError;
 
@@ -110,6 +111,33 @@ struct CheckFile {
     target: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     dialect: Option<String>,
+}
+
+impl CheckConfig {
+    /// The options of a check without arguments.
+    pub(crate) fn options(&self) -> check::Options {
+        check::Options {
+            dialect: self.dialect,
+            select: self.select.clone(),
+            ignore: self.ignore.clone(),
+            targets: self.target.clone(),
+            strict: self.strict,
+            programs: savoir_engine::grant::search_path(),
+        }
+    }
+}
+
+/// Checks the text of a project's settings as [`Config::load`] does. Returns the problem, and its
+/// bytes if they are known.
+pub(crate) fn check_project_text(
+    path: &Path,
+    text: &str,
+) -> Result<(), (Option<Range<usize>>, CommandError)> {
+    let file: File = toml::from_str(text)
+        .map_err(|error| (error.span(), CommandError::input(error.message())))?;
+    let checked =
+        file.require_shared(path).and_then(|()| Config::default().layer(file.check, PROJECT_FILE));
+    checked.map_err(|error| (None, error))
 }
 
 impl Config {

@@ -55,7 +55,7 @@ impl CommandError {
     pub(crate) fn not_built_in(what: &str) -> Self {
         Self::input(format!("this savoir is a lean build, without {what}"))
             .named("not-built-in")
-            .hint("install the full program: cargo install --path crates/savoir")
+            .hint("install the full program: cargo install --path crates/savoir --profile quick")
     }
 
     /// For a command whose exit codes are verdicts: a failure must not look like one.

@@ -6,7 +6,10 @@ use std::{
     process::ExitCode,
 };
 
+use savoir_engine::structured;
 use savoir_flow::event::{CitedSource, Done, Event, Thought};
+use savoir_lint::visible_json;
+use savoir_skill::skill::Output;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::Receiver;
 
@@ -55,6 +58,25 @@ pub(crate) struct Printer {
     open: bool,
     /// The first tool that needed approval without a user to ask.
     unapproved: Option<String>,
+    /// Events of an answer that must be checked before they are printed, as JSON.
+    held: Option<HeldAnswer>,
+}
+
+/// An answer that is printed as events only if it is what the skill declares.
+#[derive(Debug)]
+struct HeldAnswer {
+    outputs: Output,
+    text: String,
+    events: Vec<Event>,
+}
+
+impl HeldAnswer {
+    /// The code of the failure of a run: what is wrong with the answer, or that the run failed.
+    fn failure_code(&self) -> &'static str {
+        let is_complete = !self.text.is_empty();
+        let checked = is_complete.then(|| structured::validate_answer(&self.outputs, &self.text));
+        checked.and_then(Result::err).map_or("run-failed", |error| error.code())
+    }
 }
 
 impl Printer {
@@ -66,7 +88,13 @@ impl Printer {
             buffered: None,
             open: false,
             unapproved: None,
+            held: None,
         }
+    }
+
+    /// Holds the events of the answer back until the answer was checked.
+    pub(crate) fn hold_answer(&mut self, outputs: Output) {
+        self.held = Some(HeldAnswer { outputs, text: String::new(), events: Vec::new() });
     }
 
     /// Buffers the answer instead of printing it, so that it can be checked.
@@ -121,13 +149,14 @@ impl Printer {
 
     fn print(&mut self, event: Event) -> Result<(), CommandError> {
         if self.form == EventFormat::Json {
-            print_line(event.name(), &event.data())?;
+            self.print_json(&event)?;
         }
         match event {
             Event::Thought(thought) if thought.topic() == "tool" => self.tool(&thought)?,
             Event::Thought(thought) => self.step(&step(&thought))?,
             Event::Token { node: None, content } => self.print_text(&content)?,
             Event::Citation { sources, .. } => self.sources.extend(sources),
+            Event::Warning { message, .. } => self.step(&format!("warning: {message}"))?,
             Event::Error { message } | Event::WorkflowError { error: message } => {
                 self.failed = Some(message);
             }
@@ -147,6 +176,28 @@ impl Printer {
             Event::WorkflowComplete { final_output } => self.print_text(&text(&final_output))?,
         }
         Ok(())
+    }
+
+    fn print_json(&mut self, event: &Event) -> Result<(), CommandError> {
+        let Some(held) = &mut self.held else { return print_line(event.name(), &event.data()) };
+        match event {
+            Event::Token { node: None, content } => {
+                held.text.push_str(content);
+                held.events.push(event.clone());
+                return Ok(());
+            }
+            Event::Error { message } => {
+                let data = json!({"message": message, "code": held.failure_code()});
+                return print_line(event.name(), &data);
+            }
+            Event::Done(Done::Success { .. }) => {
+                for event in std::mem::take(&mut held.events) {
+                    print_line(event.name(), &event.data())?;
+                }
+            }
+            _ => {}
+        }
+        print_line(event.name(), &event.data())
     }
 
     /// One line for each call, and one for each failure.
@@ -219,8 +270,9 @@ pub(crate) fn report_failure(error: CommandError) -> Result<ExitCode, CommandErr
 }
 
 fn print_line(name: &str, data: &Value) -> Result<(), CommandError> {
+    let line = json!({"event": name, "data": data}).to_string();
     let mut out = io::stdout().lock();
-    writeln!(out, "{}", json!({"event": name, "data": data}))?;
+    writeln!(out, "{}", visible_json(&line))?;
     Ok(out.flush()?)
 }
 

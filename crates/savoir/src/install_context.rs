@@ -66,7 +66,7 @@ pub(crate) struct ScopeArgs {
     pub(crate) global: bool,
     /// The project [default: the nearest folder above with savoir.toml, a lock or .git]
     #[arg(long, value_name = "DIR")]
-    project: Option<PathBuf>,
+    pub(crate) project: Option<PathBuf>,
     /// Follow symlinks that lead out of the project
     #[arg(long, conflicts_with = "global")]
     follow_links: bool,

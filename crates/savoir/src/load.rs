@@ -1,20 +1,17 @@
-//! Reads skill files from disk, within limits and without following symlinks out of the folder.
+//! Loads the skills that commands work on.
 
-use std::{
-    fs,
-    io::{self, Read as _},
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
-use savoir_package::agents;
+use savoir_engine::approval::shell_word;
+use savoir_package::skill_file::{self, folder_of};
+pub(crate) use savoir_package::skill_file::{Origin, origin_of, source};
 use savoir_skill::{
-    Diagnostic, Dialect, Folder, Reading, Source, SourceError, Span,
+    Diagnostic, Dialect, Folder, Reading,
     check::{Options, check},
-    folder::is_skill_file,
-    limits, read, read_as,
+    read, read_as,
 };
 
-use crate::error::CommandError;
+use crate::{error::CommandError, skill_archive};
 
 /// A skill that a command works on.
 #[derive(Debug)]
@@ -39,112 +36,18 @@ pub(crate) fn load(path: &Path, dialect: Option<Dialect>) -> Result<Loaded, Comm
     Ok(Loaded { path: file, folder, reading })
 }
 
-/// The folder of a skill file; `None` for a file with another name.
-fn folder_of(file: &Path) -> Option<Folder> {
-    let name = file.file_name()?.to_string_lossy();
-    let parent = file.parent().filter(|_| is_skill_file(&name))?;
-    let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-    Some(Folder::open(parent).ok()?.with_hint(agents::hint_at(parent)))
+/// The error for an archive, which only some commands read.
+pub(crate) fn archive_error(path: &Path) -> CommandError {
+    let word = shell_word(&path.display().to_string());
+    CommandError::input(format!("{} is an archive", path.display()))
+        .hint(format!("install it: savoir install {word}; or unpack it, and name the folder"))
 }
 
 pub(crate) fn skill_file(path: &Path) -> Result<PathBuf, CommandError> {
-    let shown = path.display();
-    let metadata = fs::metadata(path).map_err(|error| {
-        let problem = match error.kind() {
-            io::ErrorKind::NotFound if path.is_symlink() => "the symlink is broken".to_owned(),
-            io::ErrorKind::NotFound => "the file or folder does not exist".to_owned(),
-            _ => error.to_string(),
-        };
-        CommandError::input(format!("{shown}: {problem}")).hint("name a skill's folder, or a file")
-    })?;
-    if !metadata.is_dir() {
-        return Ok(path.to_owned());
+    if path.is_file() && skill_archive::is_archive(path) {
+        return Err(archive_error(path));
     }
-    let entries = fs::read_dir(path)
-        .map_err(|error| CommandError::input(format!("{shown} cannot be listed: {error}")))?;
-    let mut names: Vec<String> =
-        entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    names.retain(|name| is_skill_file(name));
-    names.sort();
-    names.first().map(|name| path.join(name)).ok_or_else(|| {
-        CommandError::input(format!("{shown}: the folder has no SKILL.md"))
-            .hint("name a skill's folder, or a file; `savoir new NAME` creates one")
-    })
-}
-
-/// The origin of a file that the user gave. A symlink must not lead out of its folder.
-pub(crate) fn origin_of(file: &Path) -> Origin<'_> {
-    if file.is_symlink() {
-        Origin::Link(file.parent().unwrap_or(Path::new(".")))
-    } else {
-        Origin::Named
-    }
-}
-
-/// How a path was found, which decides what to check before it is opened.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Origin<'a> {
-    /// The walk saw a regular file.
-    Walked,
-    /// The user gave it, so it may be anything.
-    Named,
-    /// A symlink, whose target must be below this folder: a downloaded repository must not make
-    /// Savoir print files outside of it.
-    Link(&'a Path),
-}
-
-/// The text of a file, or a finding that says why there is none.
-pub(crate) fn source(path: &Path, origin: Origin<'_>) -> Result<Source, Box<Diagnostic>> {
-    let found = |message: String| Diagnostic::error("unreadable-file", Span::default(), message);
-    let unreadable = |message: String| Box::new(found(message));
-    if let Origin::Link(root) = origin {
-        let inside = path.canonicalize().map_err(|_| {
-            let found = found("the symlink is broken".to_owned());
-            Box::new(found.help("remove it, or restore its target"))
-        })?;
-        let root = if root.as_os_str().is_empty() { Path::new(".") } else { root };
-        if root.canonicalize().is_ok_and(|root| !inside.starts_with(root)) {
-            let found = found("the symlink leads out of the folder that is checked".to_owned());
-            return Err(Box::new(found.help("replace the symlink with the file")));
-        }
-    }
-    if !matches!(origin, Origin::Walked) {
-        // Opening a pipe would block until something is written to it.
-        let metadata = fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
-        if !metadata.is_file() {
-            let what =
-                if metadata.is_dir() { "it is a folder, not a file" } else { "it is not a file" };
-            return Err(Box::new(found(what.to_owned()).help("SKILL.md must be a text file")));
-        }
-    }
-    let file = fs::File::open(path).map_err(|error| unreadable(error.to_string()))?;
-    let metadata = file.metadata().map_err(|error| unreadable(error.to_string()))?;
-    if metadata.len() > limits::MAX_FILE_BYTES as u64 {
-        return Err(source_diagnostic(&SourceError::TooLarge { size: metadata.len() }));
-    }
-    let mut bytes = Vec::with_capacity(metadata.len() as usize + 1);
-    file.take(limits::MAX_FILE_BYTES as u64 + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| unreadable(error.to_string()))?;
-    Source::from_bytes(bytes).map_err(|error| source_diagnostic_at(path, &error))
-}
-
-/// The error for a text, with line and column of the first byte that is not UTF-8.
-fn source_diagnostic_at(path: &Path, error: &SourceError) -> Box<Diagnostic> {
-    let mut found = source_diagnostic(error);
-    if let (SourceError::NotUtf8 { offset, .. }, Ok(bytes)) = (error, fs::read(path)) {
-        let before = &bytes[..(*offset).min(bytes.len())];
-        let before = String::from_utf8_lossy(before);
-        let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().map_or(0, |last| last.chars().count()) + 1;
-        found.message = format!("line {line}, column {column}: {}", found.message);
-    }
-    found
-}
-
-fn source_diagnostic(error: &SourceError) -> Box<Diagnostic> {
-    let found = Diagnostic::error(error.code(), Span::default(), error.to_string());
-    Box::new(found.help(error.help()))
+    skill_file::find(path).map_err(|error| CommandError::input(&error).hint(error.hint()))
 }
 
 /// Rejects a skill that even a lenient reader of its dialect cannot use.

@@ -1,10 +1,11 @@
 //! The default filter of log messages.
 
 /// Our own crates; others log only warnings.
-const OWN_CRATES: [&str; 14] = [
-    "savoir", "savoir_agent", "savoir_engine", "savoir_flow", "savoir_knowledge", "savoir_lint",
-    "savoir_model", "savoir_package", "savoir_registry", "savoir_sandbox", "savoir_scan",
-    "savoir_server", "savoir_skill", "savoir_store",
+const OWN_CRATES: [&str; 17] = [
+    "savoir", "savoir_agent", "savoir_engine", "savoir_eval", "savoir_flow", "savoir_knowledge",
+    "savoir_lint", "savoir_lsp", "savoir_model", "savoir_package", "savoir_python",
+    "savoir_registry", "savoir_sandbox", "savoir_scan", "savoir_server", "savoir_skill",
+    "savoir_store",
 ];
 
 /// A filter that logs messages of our crates from this level on.

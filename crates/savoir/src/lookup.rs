@@ -3,7 +3,7 @@
 //! 1. A path: a text with a separator, a file, or a folder with a SKILL.md.
 //! 2. The project: skills in `savoir.lock`, then other skills in agents' folders, those nearest to
 //!    the current folder first.
-//! 3. The user: the same with the user's lockfile and folders, and the folder of gibb.eri.sh.
+//! 3. The user: the same with the user's lockfile and folders.
 //! 4. The skills of `savoir serve` in its data folder.
 //!
 //! Copies with the same files are one candidate. The first candidate wins.
@@ -32,11 +32,8 @@ use crate::{
     copies::{Identity, group_copies},
     error::CommandError,
     installed::{Installed, Locked, in_parallel, source},
-    output,
+    load, output, skill_archive,
 };
-
-/// The skills folder of gibb.eri.sh in the home folder.
-const GIBBERISH_SKILLS_FOLDER: &str = ".config/gibberish/skills";
 
 /// Where a candidate was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -219,10 +216,7 @@ impl Lookup {
 
     /// Skills of a name in the folders that no agent of the table reads.
     fn in_stores(&self, name: &str) -> Vec<Candidate> {
-        let stores = [
-            (self.installed.home().join(GIBBERISH_SKILLS_FOLDER), Scope::User),
-            (self.home.data().join("skills"), Scope::Server),
-        ];
+        let stores = [(self.home.data().join("skills"), Scope::Server)];
         let found = stores.into_iter().map(|(store, scope)| (store.join(name), scope));
         found
             .filter(|(folder, _)| is_skill(folder))
@@ -253,6 +247,11 @@ impl Lookup {
                 others.iter().map(|other| other.version.as_deref().unwrap_or("none")).collect();
             return CommandError::input(format!("no installed version of `{name}` matches {text}"))
                 .hint(format!("installed: {}", versions.join(", ")));
+        }
+        if name != text && is_skill(Path::new(name)) {
+            let message = format!("no installed skill is called `{name}`, and `{text}` means one");
+            return CommandError::input(message)
+                .hint(format!("for the folder, leave out the version: ./{name}"));
         }
         unknown(name, &self.installed)
             .hint("install it with: savoir install SOURCE; for a folder, give its path: ./NAME")
@@ -424,6 +423,9 @@ fn near_path(text: &str) -> Option<String> {
 }
 
 fn no_path(text: &str) -> CommandError {
+    if skill_archive::is_archive(Path::new(text)) {
+        return load::archive_error(Path::new(text));
+    }
     let error = CommandError::input(format!("there is no skill at `{text}`"));
     if let Some(meant) = near_path(text) {
         return error.hint(format!("did you mean {meant}?"));

@@ -23,7 +23,6 @@ mod config;
 mod conformance;
 mod copies;
 mod credentials;
-mod discover;
 mod error;
 #[cfg(feature = "server")]
 mod events;
@@ -62,6 +61,7 @@ mod write;
 use std::process::ExitCode;
 
 use clap::FromArgMatches as _;
+use savoir_package::discover;
 
 use crate::{commands::Cli, error::CommandError};
 

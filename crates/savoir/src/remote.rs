@@ -145,11 +145,21 @@ fn is_same(address: &str, other: &str) -> bool {
 }
 
 fn registry_of(registries: &Registries, name: &Name) -> Result<Client, CommandError> {
-    runtime::block_on(async { Ok(registries.registry_of(name).await?) })
+    runtime::block_on(async {
+        match registries.registry_of(name).await {
+            // Unlike for an install, a path does not help here.
+            Err(error @ RegistryError::None(_)) => Err(none_for(&error.to_string())),
+            found => Ok(found?),
+        }
+    })
 }
 
 fn none() -> CommandError {
-    CommandError::input("no registry is set").named("no_registry").hint(
+    none_for("no registry is set")
+}
+
+fn none_for(message: &str) -> CommandError {
+    CommandError::input(message).named("no_registry").hint(
         "use --registry URL, or write [registries] with default = \"https://…\" into \
          config.toml of your settings",
     )

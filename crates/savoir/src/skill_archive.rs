@@ -14,13 +14,18 @@ const EXTENSIONS: [&str; 5] = [".zip", ".skill", ".tar", ".tar.gz", ".tgz"];
 /// Number of bytes that are needed to detect the kind of an archive.
 const MAGIC_BYTES: u64 = 512;
 
+/// Whether a path ends like that of an archive.
+pub(crate) fn has_archive_name(path: &Path) -> bool {
+    let name = path.to_string_lossy().to_ascii_lowercase();
+    EXTENSIONS.iter().any(|ending| name.ends_with(ending))
+}
+
 /// Whether a file is an archive by its name or its content.
 pub(crate) fn is_archive(path: &Path) -> bool {
-    let name = path.to_string_lossy().to_ascii_lowercase();
     if !path.is_file() {
         return false;
     }
-    EXTENSIONS.iter().any(|ending| name.ends_with(ending))
+    has_archive_name(path)
         || read(path, MAGIC_BYTES).is_ok_and(|bytes| archive::kind(&bytes).is_some())
 }
 

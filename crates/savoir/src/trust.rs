@@ -10,6 +10,7 @@ use savoir_package::{
     Store, Tree, TreeError,
     lock::LockedSource,
     policy::SkillFacts,
+    source::PinnedSource,
     trust::{KeyError, KeyStore, SignatureKind, TrustStore, TrustStoreError, TrustedSources},
 };
 use savoir_skill::{Dialect, Reading, convert::with_tools_of_original};
@@ -20,7 +21,7 @@ use crate::{
     install_context,
     installed::{Installed, Locked, locked_for},
     load::{self, Loaded},
-    output,
+    output, skill_archive,
 };
 
 /// The folder of keys and trusted keys: the settings folder, which skills cannot change.
@@ -103,7 +104,7 @@ pub(crate) fn load_skill(
 fn of_origin(loaded_skill: &LoadedSkill) -> Trust {
     let Some(folder) = &loaded_skill.folder else { return Trust::User };
     let Some(locked) = locked_for(folder) else { return Trust::User };
-    if !is_from_elsewhere(&locked.skill.source) || is_signed(loaded_skill) {
+    if !is_from_elsewhere(&locked) || is_signed(loaded_skill) {
         return Trust::User;
     }
     let sources = Keyring::of_user().and_then(|keyring| keyring.sources()).unwrap_or_default();
@@ -125,15 +126,18 @@ fn is_signed(loaded_skill: &LoadedSkill) -> bool {
     is_trusted && loaded_skill.signers.uncovered.is_empty()
 }
 
-/// Endings of archives, which are usually downloads.
-const ARCHIVES: [&str; 5] = [".zip", ".tar.gz", ".tgz", ".tar", ".skill"];
-
-/// Whether a source is not a folder of the user.
-fn is_from_elsewhere(source: &LockedSource) -> bool {
-    match source {
-        LockedSource::Path(path) => {
-            let path = path.to_ascii_lowercase();
-            ARCHIVES.iter().any(|end| path.ends_with(end))
+/// Whether the source of a locked skill is not a folder of the user. Archives are usually downloads.
+fn is_from_elsewhere(locked: &Locked) -> bool {
+    match &locked.skill.source {
+        source @ LockedSource::Path(_) => {
+            let base = locked.file.parent().unwrap_or(Path::new("."));
+            match PinnedSource::parse(&source.to_string(), base) {
+                // The archive may have been deleted since; then only its name is known.
+                Ok(PinnedSource::Path { path, .. }) => {
+                    skill_archive::has_archive_name(&path) || skill_archive::is_archive(&path)
+                }
+                Ok(_) | Err(_) => true,
+            }
         }
         LockedSource::Adopted { from, .. } => from.is_some(),
         LockedSource::Registry(_)

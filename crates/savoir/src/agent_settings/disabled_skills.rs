@@ -50,13 +50,20 @@ impl DisabledSkills {
         self.savoir_list.is_disabled(name, self.project.as_deref())
     }
 
-    /// Whether Savoir offers a skill to models. If agents are given, one of them must see it.
+    /// Whether Savoir offers a skill to models. If agents are given, one of them must see it;
+    /// otherwise it must not be one that an agent brings for itself.
     pub(crate) fn offers(&self, wanted: &[&'static Agent], entry: &LedgerEntry) -> bool {
         let folders = [entry.path().to_owned()];
         let is_off = |agent: &Agent| self.agents(entry.name(), &folders).any(|off| off == agent);
         let seen = entry.agents();
         !self.is_disabled_in_savoir(entry.name())
-            && (wanted.is_empty()
+            && (wanted.is_empty() && !is_built_into_agent(entry)
                 || wanted.iter().any(|agent| seen.contains(agent) && !is_off(agent)))
     }
+}
+
+/// Whether a skill is part of an agent: Codex writes its own ones into `.system`.
+fn is_built_into_agent(entry: &LedgerEntry) -> bool {
+    let parent = entry.path().parent().and_then(Path::file_name);
+    parent.is_some_and(|name| name == ".system")
 }

@@ -1,7 +1,10 @@
-//! `savoir agent`: checks an agent that is composed of skills.
+//! `savoir agent`: checks, installs and runs an agent that is composed of skills.
 
 mod gather;
+mod install;
 mod report;
+#[cfg(feature = "server")]
+mod run;
 
 use std::{
     path::{Path, PathBuf},
@@ -11,8 +14,8 @@ use std::{
 use savoir_package::{
     FileError,
     agent_file::{
-        self, AgentFile, Assembly, AssemblyRequest, FindingLevel, Minimum, Model, SetError,
-        assemble,
+        self, AgentFile, Assembly, AssemblyRequest, FindingLevel, LocalSkills, Minimum, Model,
+        SetError, assemble,
     },
     resolve::CombinedIndex,
 };
@@ -20,7 +23,7 @@ use savoir_package::{
 use self::gather::SkillGatherer;
 use crate::{error::CommandError, installed::Installed, output};
 
-/// Check an agent that is composed of skills
+/// Install and run an agent that is composed of skills
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -30,6 +33,9 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     Check(CheckArgs),
+    Install(install::InstallArgs),
+    #[cfg(feature = "server")]
+    Run(run::RunArgs),
 }
 
 /// Show the skills and permissions of an agent, and what is missing
@@ -102,21 +108,22 @@ fn memory(text: &str) -> Result<u64, String> {
     bytes.map_err(|_| "write a size, for example 16GB or 512MB".to_owned())
 }
 
-pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    match &args.command {
-        Command::Check(args) => check(args),
+pub(crate) fn run(args: Args) -> Result<ExitCode, CommandError> {
+    match args.command {
+        Command::Check(args) => check(&args),
+        Command::Install(args) => install::run(args),
+        #[cfg(feature = "server")]
+        Command::Run(args) => run::run(args),
     }
 }
 
+pub(crate) use self::install::{InstallRequest, agent_file_at, install_agent};
+
 fn check(args: &CheckArgs) -> Result<ExitCode, CommandError> {
     let agent = read(&args.path)?;
-    let composition = agent.composition(args.set.as_deref()).map_err(|error| no_set(&error))?;
     let installed = Installed::open(args.project.as_deref())?;
     installed.warn();
-    let mut gatherer = SkillGatherer::new(&installed)?;
-    gatherer.add_skills_at_paths(&args.skills)?;
-    gatherer.add_skills_next_to(Path::new(&agent.file));
-    let offers = gatherer.gather_skills(composition.parts.into_iter().map(|part| part.skill.name));
+    let offers = gather(&agent, args.set.as_deref(), &args.skills, &installed)?;
     let model = model(args, &agent);
     // Registries are not searched yet.
     let others = CombinedIndex::default();
@@ -130,6 +137,20 @@ fn check(args: &CheckArgs) -> Result<ExitCode, CommandError> {
         output::text(&output::sanitize(&report::text(&agent, &assembly, &model)))?;
     }
     Ok(ExitCode::from(u8::from(fails(args, &assembly))))
+}
+
+/// The skills on this machine of which the agent can be put together.
+fn gather(
+    agent: &AgentFile,
+    set: Option<&str>,
+    folders: &[PathBuf],
+    installed: &Installed,
+) -> Result<LocalSkills, CommandError> {
+    let composition = agent.composition(set).map_err(|error| no_set(&error))?;
+    let mut gatherer = SkillGatherer::new(installed)?;
+    gatherer.add_skills_at_paths(folders)?;
+    gatherer.add_skills_next_to(Path::new(&agent.file));
+    Ok(gatherer.gather_skills(composition.parts.into_iter().map(|part| part.skill.name)))
 }
 
 fn fails(args: &CheckArgs, assembly: &Assembly<'_>) -> bool {
@@ -160,6 +181,11 @@ fn model(args: &CheckArgs, agent: &AgentFile) -> Model {
         npu: args.npu.map(|answer| answer == Answer::Yes),
         ..name.map(Model::named).unwrap_or_default()
     }
+}
+
+/// The model that the file names.
+fn default_model(agent: &AgentFile) -> Model {
+    agent.model.default.as_deref().map(Model::named).unwrap_or_default()
 }
 
 fn unreadable(error: &FileError) -> CommandError {

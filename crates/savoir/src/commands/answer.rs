@@ -13,7 +13,7 @@ use savoir_flow::{
 };
 use savoir_knowledge::Knowledge;
 use savoir_model::Models;
-use savoir_skill::{Skill, skill::Output};
+use savoir_skill::Skill;
 use savoir_store::Database;
 use serde_json::{Map, Value};
 
@@ -68,9 +68,12 @@ impl PromptCommand<'_> {
         let run =
             PromptRun { skill, inputs, directory, model: None, user: None, held_to_outputs: true };
         let mut printer = Printer::new(self.form);
-        if self.form != EventFormat::Json && skill.outputs.as_ref().is_some_and(Output::is_checked)
-        {
-            printer.buffer_answer();
+        if let Some(outputs) = skill.outputs.as_ref().filter(|outputs| outputs.is_checked()) {
+            if self.form == EventFormat::Json {
+                printer.hold_answer(outputs.clone());
+            } else {
+                printer.buffer_answer();
+            }
         }
         let running = async {
             // It fails if the user interrupted the run, which is reported below.

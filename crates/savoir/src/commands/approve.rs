@@ -5,6 +5,7 @@ mod list;
 mod revoke;
 
 use std::{
+    fmt::Write as _,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -13,8 +14,8 @@ use clap_complete::engine::ArgValueCompleter;
 use savoir_engine::{
     Home,
     approval::{
-        Approval, Approvals, Fingerprint, Request, Trust, Verdict, decide, printable, shell_word,
-        user_name,
+        Approval, Approvals, Fingerprint, Request, Trust, Verdict, decide, describe_permission,
+        printable, shell_word, user_name,
     },
     inspect,
 };
@@ -139,10 +140,12 @@ fn approve(args: &Args, skill: &str) -> Result<ExitCode, CommandError> {
     let length = if args.details { Length::Details } else { Length::Question };
     let page = Page { request: &request, reasons: &reasons, warnings: &warnings, length };
     if approval.is_some_and(|approval| approval.fingerprint == fingerprint) {
+        // Additions stay, so they are shown although nothing is asked.
+        let additions = if args.details { String::new() } else { additions(&request) };
         if args.details && !args.json {
             print(page)?;
         }
-        return report(args, &request, &reasons, "is approved already");
+        return report(args, &request, &reasons, ("is approved already", &additions));
     }
     if !args.yes {
         if !ask::can_ask() {
@@ -155,7 +158,7 @@ fn approve(args: &Args, skill: &str) -> Result<ExitCode, CommandError> {
         print(page)?;
     }
     approvals.save(Approval::new(&request, user_name()))?;
-    report(args, &request, &reasons, "is approved")
+    report(args, &request, &reasons, ("is approved", ""))
 }
 
 /// Shown with the permissions, so that the user knows of scan findings before approving.
@@ -233,11 +236,21 @@ fn approving_command(args: &Args) -> String {
     )
 }
 
+/// The permissions that the user added, one line each.
+fn additions(request: &Request) -> String {
+    let permissions = request.extra.permissions();
+    let described = permissions.iter().flat_map(describe_permission);
+    described.fold(String::new(), |mut lines, described| {
+        let _ = writeln!(lines, "you add      {}", printable(&described.phrase));
+        lines
+    })
+}
+
 fn report(
     args: &Args,
     request: &Request,
     reasons: &[String],
-    outcome: &str,
+    (outcome, additions): (&str, &str),
 ) -> Result<ExitCode, CommandError> {
     if args.json {
         output::json(&as_json(request, reasons, true))?;
@@ -245,6 +258,7 @@ fn report(
     }
     let fingerprint = Fingerprint::of(request);
     let mut text = format!("{} {outcome} ({})\n", printable(&request.skill), fingerprint.short());
+    text.push_str(additions);
     if request.always_ask || request.trust == Trust::Untrusted {
         text.push_str("you are still asked before every run\n");
     }

@@ -85,12 +85,15 @@ pub(crate) struct Args {
     /// Do not ask before changing workspace files and running sandboxed commands
     #[arg(long)]
     autonomous: bool,
-    /// Trust no skill: confirm every tool call and disable forks
-    #[arg(long)]
+    /// Trust no skill: ask before each tool of a skill and each change, and disable forks
+    #[arg(long, conflicts_with = "autonomous")]
     untrusted: bool,
     /// Print one JSON event per line
     #[arg(long)]
     json: bool,
+    /// Folders of the only skills to offer; the installed skills if there are none.
+    #[arg(skip)]
+    skill_folders: Option<Vec<PathBuf>>,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
@@ -120,6 +123,26 @@ impl Args {
                 .hint("pass one: savoir chat --once \"…\", or run this on a terminal"));
         }
         Ok(Some(text))
+    }
+
+    /// Offers exactly these skills.
+    pub(crate) fn with_skills(self, folders: Vec<PathBuf>) -> Self {
+        Self { skill_folders: Some(folders), ..self }
+    }
+
+    pub(crate) fn workspace(&self) -> Option<&Path> {
+        self.workspace.as_deref()
+    }
+
+    pub(crate) fn is_json(&self) -> bool {
+        self.json
+    }
+
+    fn which_skills(&self) -> AgentSkillArgs {
+        match &self.skill_folders {
+            Some(folders) => AgentSkillArgs { paths: folders.clone(), ..AgentSkillArgs::default() },
+            None => AgentSkillArgs { project: self.workspace.clone(), ..AgentSkillArgs::default() },
+        }
     }
 
     fn limits(&self) -> TurnLimits {
@@ -156,8 +179,7 @@ impl ChatSession {
         let folder = args.workspace.as_deref().unwrap_or(Path::new("."));
         let autonomy = if args.autonomous { Autonomy::InWorkspace } else { Autonomy::Asks };
         let host = HostTools::new(folder, &run_env, person.clone(), autonomy)?;
-        let which = AgentSkillArgs { project: args.workspace.clone(), ..AgentSkillArgs::default() };
-        let skills = AgentSkills::new(which, home.clone())?;
+        let skills = AgentSkills::new(args.which_skills(), home.clone())?;
         let skills = Arc::new(if args.untrusted { skills.untrusted() } else { skills });
         // Protect skills: a model that changes a skill could change its own permissions.
         let found = skills.folders().map_err(|error| CommandError::input(&error))?;
@@ -180,6 +202,8 @@ impl ChatSession {
             services,
             model: None,
             temperature: None,
+            max_tokens: None,
+            instructions: None,
             user: None,
             library,
             skill_tools: Some(Arc::new(SkillTools::new(bench))),

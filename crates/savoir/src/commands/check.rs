@@ -13,10 +13,11 @@ use std::{
 use anstream::{eprint, eprintln};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter};
+use savoir_eval::formats::{self, EvalFile};
 use savoir_lint::render::{FileReport, Format, Renderer, Summary, TextStyle};
 use savoir_package::archive;
 use savoir_skill::{
-    Diagnostic, Dialect, Safety, Source, Span,
+    Diagnostic, Dialect, Safety, Severity, Source, Span,
     check::{self, Options, Target},
     folder::is_skill_file,
 };
@@ -112,17 +113,14 @@ impl CheckPlan {
         let or = |own: &[String], other: &[String]| {
             if own.is_empty() { other.to_vec() } else { own.to_vec() }
         };
+        let set = config.check.options();
         let options = Options {
-            dialect: args.dialect.or(config.check.dialect),
-            select: or(&args.select, &config.check.select),
-            ignore: [args.ignore.as_slice(), config.check.ignore.as_slice()].concat(),
-            targets: if args.target.is_empty() {
-                config.check.target.clone()
-            } else {
-                args.target.clone()
-            },
-            strict: args.strict || config.check.strict,
-            programs: savoir_engine::grant::search_path(),
+            dialect: args.dialect.or(set.dialect),
+            select: or(&args.select, &set.select),
+            ignore: [args.ignore.as_slice(), set.ignore.as_slice()].concat(),
+            targets: if args.target.is_empty() { set.targets } else { args.target.clone() },
+            strict: args.strict || set.strict,
+            programs: set.programs,
         };
         config::known_codes("--select and --ignore", options.select.iter().chain(&options.ignore))?;
         Ok(Self {
@@ -145,6 +143,8 @@ struct CheckOutcome {
     fixed: usize,
     /// The user passed a path that does not exist or cannot be read.
     input_error: bool,
+    /// The evaluation files of the skill that have mistakes.
+    evals: Vec<Self>,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
@@ -321,6 +321,7 @@ fn failed_outcome(path: &Path, problem: Diagnostic, input_error: bool) -> CheckO
         diff: None,
         fixed: 0,
         input_error,
+        evals: Vec::new(),
     }
 }
 
@@ -340,6 +341,7 @@ fn check_one(
         diff: None,
         fixed: 0,
         input_error: false,
+        evals: Vec::new(),
     };
     if let (Some(most), Some(before)) = (plan.fixes, before) {
         let fixed = check::fix(&before, folder, &plan.options, most);
@@ -360,10 +362,37 @@ fn check_one(
     }
     outcome.dialect = Some(checked.reading.detection.dialect);
     outcome.diagnostics = checked.diagnostics;
+    if let Some(folder) = folder
+        && plan.options.select.is_empty()
+    {
+        outcome.evals = check_evals(folder, &checked.reading.skill.name);
+    }
     if !outcome.diagnostics.is_empty() {
         outcome.source = Some(checked.reading.document.into_source());
     }
     outcome
+}
+
+/// The evaluation files of a skill that have mistakes. They are warnings, because no agent reads
+/// these files.
+fn check_evals(folder: &savoir_skill::Folder, skill: &str) -> Vec<CheckOutcome> {
+    let files = formats::read(folder, skill).files.into_iter();
+    let outcome = |file: EvalFile| {
+        let is_mistake = |found: &Diagnostic| found.is_error();
+        let diagnostics = file.diagnostics.into_iter().filter(is_mistake);
+        let as_warning = |found| Diagnostic { severity: Severity::Warning, ..found };
+        CheckOutcome {
+            path: display_path(&folder.root().join(&file.path)),
+            source: file.source,
+            dialect: None,
+            diagnostics: diagnostics.map(as_warning).collect(),
+            diff: None,
+            fixed: 0,
+            input_error: false,
+            evals: Vec::new(),
+        }
+    };
+    files.map(outcome).filter(|outcome| !outcome.diagnostics.is_empty()).collect()
 }
 
 /// The path with `/` as separator and without a leading `./`.
@@ -415,10 +444,16 @@ impl<'a> Report<'a> {
         Ok(())
     }
 
-    fn file(&mut self, outcome: CheckOutcome) -> Result<(), CommandError> {
-        let errors = outcome.diagnostics.iter().filter(|found| found.is_error()).count();
+    fn file(&mut self, mut outcome: CheckOutcome) -> Result<(), CommandError> {
+        let evals = std::mem::take(&mut outcome.evals);
         self.summary.files += 1;
         self.progress.tick(self.summary.files);
+        self.one_file(outcome)?;
+        evals.into_iter().try_for_each(|outcome| self.one_file(outcome))
+    }
+
+    fn one_file(&mut self, outcome: CheckOutcome) -> Result<(), CommandError> {
+        let errors = outcome.diagnostics.iter().filter(|found| found.is_error()).count();
         self.summary.errors += errors;
         self.summary.warnings += outcome.diagnostics.len() - errors;
         self.input_error |= outcome.input_error;

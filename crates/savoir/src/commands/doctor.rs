@@ -35,6 +35,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     Ok(if tools == RunnableTools::All { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
+/// What the sandbox consists of.
+const SANDBOX: &str = if cfg!(target_os = "macos") {
+    "sandbox-exec with a profile for each run; weaker than on Linux"
+} else {
+    "namespaces, a private root directory, a system call filter"
+};
+
 fn describe_tools(tools: RunnableTools) -> &'static str {
     match tools {
         RunnableTools::All => "tools of every tier can run here",
@@ -54,7 +61,7 @@ fn print(support: &SandboxSupport, tools: RunnableTools) -> Result<(), CommandEr
         writeln!(out, "{state:<8} {name:<16} {}", output::sanitize(detail))
     };
     for (name, status, detail) in [
-        ("sandbox", &support.sandbox, "namespaces, a private root directory, a system call filter"),
+        ("sandbox", &support.sandbox, SANDBOX),
         ("hosts by name", &support.proxy, "a filtering proxy, also for TLS"),
         ("file notes", &support.watch, "records which files a run opens"),
     ] {
@@ -72,6 +79,7 @@ fn print(support: &SandboxSupport, tools: RunnableTools) -> Result<(), CommandEr
         Some(version) => {
             line("landlock", "ok", &format!("version {version}, second layer of file protection"))?;
         }
+        None if cfg!(target_os = "macos") => {}
         None => line("landlock", "missing", "needs Linux 5.13 or newer with Landlock enabled")?,
     }
     if support.control_groups {

@@ -32,7 +32,7 @@ pub(crate) struct Args {
     /// File to write [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Fail unless the skill belongs to the account with this address
+    /// Email address of the owner's account [default: the shared skill, else the oldest]
     #[arg(long, value_name = "EMAIL")]
     owner: Option<String>,
     /// Print what was written as JSON; needs --output
@@ -83,12 +83,19 @@ async fn export(skill_writer: &SkillWriter, args: &Args) -> Result<Exported, Com
             .hint(format!("show installed skills of that name with: savoir which {name}"))
     };
     let owner_id = import::owner_id(skill_writer.database(), args.owner.as_deref()).await?;
-    let file = skill_writer.files().read(name).await?.ok_or_else(missing)?;
-    let stored =
-        StoredSkillFile::read(name, &file.text, Purpose::Load).map_err(CommandError::input)?;
+    let key = match (&owner_id, skill_writer.find_key(name, owner_id.as_deref()).await?) {
+        (None, None) => {
+            let oldest = skill_writer.find_all(name).await?.into_iter().next();
+            oldest.map(|file| file.key)
+        }
+        (_, key) => key,
+    };
+    let file = skill_writer.files().read(&key.ok_or_else(missing)?).await?.ok_or_else(missing)?;
+    let stored = StoredSkillFile::read(name, &file.text, Purpose::LoadImported)
+        .map_err(CommandError::input)?;
     if owner_id.is_some() && stored.owner != owner_id {
         return Err(missing());
     }
-    let resources = skill_writer.resources(name).await?;
+    let resources = skill_writer.resources(&file.key).await?;
     to_others(name, &file.text, resources).map_err(CommandError::input)
 }

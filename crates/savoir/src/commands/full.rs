@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use super::{
-    admin, chat, conformance, context, export, extract, import, kb, mcp, models, serve, workflow,
+    admin, chat, conformance, context, eval, export, extract, import, kb, mcp, models, serve, ui,
+    workflow,
 };
 use crate::{error::CommandError, extractor};
 
@@ -13,12 +14,14 @@ use crate::{error::CommandError, extractor};
 pub(super) enum FullCommand {
     Mcp(mcp::Args),
     Chat(chat::Args),
+    Eval(Box<eval::Args>),
     Models(models::Args),
     Import(import::Args),
     Export(export::Args),
     Kb(kb::Args),
     Workflow(workflow::Args),
     Serve(serve::Args),
+    Ui(ui::Args),
     Admin(admin::Args),
     Conformance(conformance::Args),
     Context(context::Args),
@@ -43,12 +46,14 @@ impl FullCommand {
         match self {
             Self::Mcp(args) => mcp::run(&args),
             Self::Chat(args) => chat::run(&args),
+            Self::Eval(args) => eval::run(&args),
             Self::Models(args) => models::run(&args),
             Self::Import(args) => import::run(&args),
             Self::Export(args) => export::run(&args),
             Self::Kb(args) => kb::run(&args),
             Self::Workflow(args) => workflow::run(&args),
             Self::Serve(args) => serve::run(&args),
+            Self::Ui(args) => ui::run(&args),
             Self::Admin(args) => admin::run(&args),
             Self::Conformance(args) => conformance::run(&args),
             Self::Context(args) => context::run(&args),

@@ -34,7 +34,7 @@ const GROUPS: [Group; 6] = [
     Group {
         title: "Write",
         commands: &["new", "check", "show", "render", "convert"],
-        less_used: &["migrate"],
+        less_used: &["diff", "migrate", "lsp"],
     },
     Group {
         title: "Install",
@@ -46,7 +46,7 @@ const GROUPS: [Group; 6] = [
     },
     Group {
         title: "Run",
-        commands: &["run", "chat", "mcp", "tools"],
+        commands: &["run", "chat", "eval", "mcp", "tools"],
         less_used: &["workflow", "kb"],
     },
     Group {
@@ -56,7 +56,7 @@ const GROUPS: [Group; 6] = [
     },
     Group {
         title: "Publish and serve",
-        commands: &["publish", "login", "registry", "serve"],
+        commands: &["publish", "login", "registry", "serve", "ui"],
         less_used: &["logout", "whoami", "admin", "import", "export"],
     },
     Group {

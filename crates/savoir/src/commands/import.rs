@@ -9,8 +9,10 @@ use std::{
 
 use savoir_package::{Tree, limits::MAX_ARCHIVE_BYTES};
 use savoir_server::personal::{
-    ImportSource, Item, Package, ResourceSelection, SkillWriter, from_bytes, from_tree,
+    ImportSource, Item, Package, ResourceSelection, SkillWriter, from_bytes, from_manifest,
+    from_tree,
 };
+use savoir_skill::folder::is_skill_file;
 use savoir_store::Database;
 
 use crate::{error::CommandError, output, runtime, storage_args::StorageArgs};
@@ -19,9 +21,9 @@ use crate::{error::CommandError, output, runtime, storage_args::StorageArgs};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 An existing skill of the same name and owner is replaced with all its files. Without --owner the
-skill belongs to all users. If another user's skill has the name, yours gets the next free one, for
-example weekly-report-2. From a zip, files in references/, scripts/ and assets/ are stored; from a
-folder, all files. Binary files and files of more than 256 KiB are skipped.
+skill belongs to all users. Other users can have a skill of the same name. From a zip, tools.py and
+files in references/, scripts/ and assets/ are stored; from a folder, all files. Binary files and
+files of more than 256 KiB are skipped.
 
 Examples:
   savoir import weekly-report/SKILL.md --owner ada@example.com
@@ -70,7 +72,13 @@ fn read_package(path: &Path) -> Result<Package, CommandError> {
     let file = fs::File::open(path);
     let read = file.and_then(|file| file.take(MAX_ARCHIVE_BYTES + 1).read_to_end(&mut bytes));
     read.map_err(|error| CommandError::input(format!("{shown} cannot be read: {error}")))?;
-    from_bytes(Some(&name), &bytes).map_err(|error| import_error(&error))
+    let folder = path.canonicalize().ok();
+    let folder = folder.as_deref().and_then(Path::parent).and_then(Path::file_name);
+    let package = match folder {
+        Some(folder) if is_skill_file(&name) => from_manifest(&folder.to_string_lossy(), &bytes),
+        _ => from_bytes(Some(&name), &bytes),
+    };
+    package.map_err(|error| import_error(&error))
 }
 
 async fn import_and_print(
@@ -79,15 +87,15 @@ async fn import_and_print(
     args: &Args,
 ) -> Result<ExitCode, CommandError> {
     let owner_id = owner_id(skill_writer.database(), args.owner.as_deref()).await?;
-    let requested_name = package.name.clone();
+    let (requested_name, notes) = (package.name.clone(), package.notes.clone());
     let imported = skill_writer
         .import(package, owner_id, ImportSource::Person)
         .await
         .map_err(CommandError::input)?;
-    let name = &imported.file.name;
-    let paths = skill_writer.paths(name).await?;
+    let name = imported.file.name();
+    let paths = skill_writer.paths(&imported.file.key).await?;
     if args.json {
-        let item = Item::new(&imported.file, &imported.facts, paths);
+        let item = Item::new(&imported.file, &imported.facts, paths).with_notes(notes);
         let item = serde_json::to_value(item).map_err(CommandError::input)?;
         output::json(&item)?;
     } else {
@@ -95,11 +103,14 @@ async fn import_and_print(
         let files =
             if paths.is_empty() { String::new() } else { format!(", with {} files", paths.len()) };
         let disabled = if imported.facts.enabled { "" } else { "; it is still disabled" };
-        let renamed = if *name == requested_name {
+        let renamed = if name == requested_name {
             String::new()
         } else {
             format!("; the name {requested_name} belongs to another skill")
         };
+        for note in &notes {
+            output::note(note);
+        }
         output::text(&output::sanitize(&format!("{name} {what}{files}{disabled}{renamed}\n")))?;
     }
     Ok(ExitCode::SUCCESS)

@@ -15,7 +15,7 @@ use savoir_package::{
 };
 use serde_json::{Map, Value, json};
 
-use super::sync;
+use super::{agent as agent_command, sync};
 use crate::{
     ask,
     error::CommandError,
@@ -81,10 +81,41 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode, CommandError> {
     if let Some(line) = parse_pasted_command(&args.sources)? {
         args.take_line(line)?;
     }
+    if let [source] = args.sources.as_slice()
+        && let Some(file) = agent_command::agent_file_at(source)
+    {
+        return agent_command::install_agent(&file, None, args.into_request());
+    }
     install(&args)
 }
 
 impl Args {
+    /// The arguments of an install without sources.
+    pub(super) fn of(request: agent_command::InstallRequest) -> Self {
+        let agent_command::InstallRequest { ask, agents, scope, consent, output } = request;
+        Self {
+            sources: Vec::new(),
+            choice: Choice::default(),
+            ask,
+            list: false,
+            agents,
+            layout: None,
+            scope,
+            consent,
+            frozen: false,
+            output,
+        }
+    }
+
+    pub(super) fn set_sources(&mut self, sources: Vec<String>) {
+        self.sources = sources;
+    }
+
+    fn into_request(self) -> agent_command::InstallRequest {
+        let Self { ask, agents, scope, consent, output, .. } = self;
+        agent_command::InstallRequest { ask, agents, scope, consent, output }
+    }
+
     /// Applies the options of a command for another installer.
     fn take_line(&mut self, line: PastedCommand) -> Result<(), CommandError> {
         for word in &line.agents {
@@ -177,7 +208,7 @@ pub(crate) fn with_one_value_per_option(args: Vec<OsString>) -> Vec<OsString> {
     written
 }
 
-fn install(args: &Args) -> Result<ExitCode, CommandError> {
+pub(super) fn install(args: &Args) -> Result<ExitCode, CommandError> {
     if args.sources.is_empty() {
         args.check_nothing_chosen()?;
     }

@@ -74,8 +74,9 @@ Examples:
   savoir keys trust ~/.ssh/id_ed25519.pub --publisher Ada --namespace 'ada-*' --namespace web
   savoir keys trust --from-registry acme  the keys that a registry has for a namespace
 
-With --from-registry, you are asked before keys are trusted, and keys that are already trusted stay
-unchanged. The tier of a skill depends on the keys that you trust, not on what a registry says.
+With --from-registry, you are asked before keys are trusted. A key that is already trusted keeps its
+publisher and role; skills are added to those that it is trusted for. The tier of a skill depends on
+the keys that you trust, not on what a registry says.
 
 Exit codes: 1 the registry cannot be reached or has no key, 2 wrong usage or not a key, 3 not
 confirmed, or the key is revoked on this machine.")]
@@ -283,11 +284,19 @@ pub(super) fn add(args: &Trust) -> Result<ExitCode, CommandError> {
         role: args.role.into(),
         namespaces: Some(args.namespaces.clone()).filter(|namespaces| !namespaces.is_empty()),
     };
-    TrustStore::trust(&Keyring::of_user()?.list(), &trusted)?;
+    let keyring = Keyring::of_user()?;
+    let before = keyring.trusted()?.get(&trusted.key.key_id()).cloned();
+    TrustStore::trust(&keyring.list(), &trusted)?;
+    let before = before.filter(|before| *before != trusted);
     if args.json {
-        return print(&as_json(&trusted));
+        let mut value = as_json(&trusted);
+        if let Some(before) = &before {
+            value["replaced"] = as_json(before);
+        }
+        return print(&value);
     }
-    output::text(&format!("trusted {}\n", line(&trusted)))?;
+    let replaced = before.map(|before| format!("it replaces {}\n", line(&before)));
+    output::text(&format!("trusted {}\n{}", line(&trusted), replaced.unwrap_or_default()))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -13,6 +13,7 @@ use savoir_engine::Home;
 use savoir_server::mcp::{self, McpContext};
 use tracing_subscriber::EnvFilter;
 
+pub(super) use self::clients::known_servers;
 use crate::{
     agent_skills::{AgentSkillArgs, AgentSkills},
     error::CommandError,
@@ -74,8 +75,14 @@ fn serve(args: &Args) -> Result<ExitCode, CommandError> {
     };
     let library: Arc<dyn Library> = Arc::clone(&skills) as _;
     let tools = Some(Arc::new(SkillTools::new(bench)));
-    let context =
-        McpContext { library, files: skills, tools, lacking: None, pinned: args.pin.clone() };
+    let context = McpContext {
+        library,
+        files: skills,
+        tools,
+        lacking: None,
+        pinned: args.pin.clone(),
+        history: None,
+    };
     runtime::block_on(async {
         Box::pin(mcp::serve_stdio(context)).await.map_err(|error| server_error(&error))
     })?;

@@ -32,19 +32,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    NameGrammar::Published.check(&args.name).map_err(|problem| {
-        let error = CommandError::input(format!(
-            "`{}` is not a valid skill name: {problem}",
-            args.name.escape_debug()
-        ));
-        match savoir_skill::name::slugify(&args.name) {
-            Some(slug) if NameGrammar::Published.check(&slug).is_ok() => {
-                error.hint(format!("try `{slug}`"))
-            }
-            _ => error
-                .hint("use lower-case letters, digits and single hyphens, and start with a letter"),
-        }
-    })?;
+    check_name(&args.name, args.dialect)?;
     let description = args.description.clone().unwrap_or_else(|| {
         format!("Describe what {} does. Use when the user asks for it.", args.name)
     });
@@ -63,4 +51,23 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let _ = writeln!(text, "check it with: savoir check {}", folder.display());
     output::text(&output::sanitize(&text))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Checks a name with the grammar that every dialect can read. Agent Flow Lite has a grammar and a
+/// normalization of its own.
+fn check_name(name: &str, dialect: Dialect) -> Result<(), CommandError> {
+    let (grammar, proposal) = if dialect == Dialect::AGENT_FLOW {
+        (NameGrammar::Ascii, Some(savoir_skill::name::normalize(name)))
+    } else {
+        (NameGrammar::Published, savoir_skill::name::slugify(name))
+    };
+    let Err(problem) = grammar.check(name) else { return Ok(()) };
+    let name = name.escape_debug();
+    let error = CommandError::input(format!("`{name}` is not a valid skill name: {problem}"));
+    Err(match proposal.filter(|proposal| grammar.check(proposal).is_ok()) {
+        Some(proposal) => error.hint(format!("try `{proposal}`")),
+        None => {
+            error.hint("use lower-case letters, digits and single hyphens, and start with a letter")
+        }
+    })
 }

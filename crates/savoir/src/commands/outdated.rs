@@ -146,6 +146,13 @@ fn published_lines(name: &str, state: &State, published: &PublishedStatus) -> Ve
     lines
 }
 
+/// The line about a newer version that `savoir update` does not install.
+pub(super) fn beyond_line(name: &str, state: &State, found: &Availability) -> Option<String> {
+    let Availability::Published(published) = found else { return None };
+    let beyond = published.beyond.as_ref().filter(|_| published.newer.is_none())?;
+    Some(out_of_range_line(name, state, beyond))
+}
+
 /// A line about an installed version that the registry removed.
 fn removed_version_line(
     name: &str,

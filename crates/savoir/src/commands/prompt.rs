@@ -3,32 +3,54 @@
 
 use std::{
     cell::{OnceCell, RefCell},
+    collections::BTreeSet,
+    path::Path,
     process::ExitCode,
     time::{Duration, Instant},
 };
 
 use savoir_engine::{
     RunError,
-    approval::ExtraGrants,
+    approval::{ExtraGrants, shell_word},
     envelope::{Envelope, Stream},
     record::ErrorRecord,
     run::{Call, CallInput, plan, prompt_record},
     run_environment::RunEnvironment,
-    structured::{self, Answer, Fence, HostInventory, PrepareError, fences_of, permission_lines},
+    structured::{
+        self, Answer, Fence, HostInventory, OutputError, PrepareError, fences_of, permission_lines,
+    },
 };
-use savoir_skill::version::SkillRef;
+use savoir_package::ledger::LedgerEntry;
+use savoir_skill::{
+    dialect::skillrt::SkillrtRunError,
+    name::is_unsafe_path_name,
+    permission::Permission,
+    version::{SkillRef, parse_version},
+};
 use serde_json::{Map, Value};
 
 #[cfg(feature = "server")]
 use super::answer::PromptCommand;
-use super::run::RunContext;
+use super::{record::Recorder, run::RunContext};
 use crate::{error::CommandError, lookup::Lookup, output};
+
+/// What is done with a prompt.
+#[derive(Clone, Copy)]
+pub(super) enum Use<'a> {
+    /// A model answers it.
+    AskModel,
+    /// Its code blocks are run, and what they use is recorded if there is a recorder.
+    RunCode(Option<Recorder<'a>>),
+}
+
+/// The name of the code blocks in a recording.
+const CODE_BLOCKS: &str = "code blocks";
 
 /// Prepares the prompt, then sends it to a model or runs its code blocks.
 pub(super) fn run(
     context: &RunContext<'_>,
     pairs: &[(String, String)],
-    exec_fences: bool,
+    purpose: Use<'_>,
     run_env: &RunEnvironment,
     extra: &ExtraGrants,
 ) -> Result<ExitCode, CommandError> {
@@ -39,14 +61,22 @@ pub(super) fn run(
     };
     let path = std::env::var_os("PATH").unwrap_or_default();
     let lookup = OnceCell::new();
+    let folder = context.loaded_skill.folder.as_deref();
     let installed = |reference: &SkillRef| {
         let lookup = lookup.get_or_init(|| Lookup::open(None).ok());
-        installed_version(reference, lookup.as_ref()?)
+        let installed = lookup.as_ref().and_then(|lookup| installed_version(reference, lookup));
+        let is_met = |version: &String| {
+            parse_version(version).is_ok_and(|version| reference.range.matches(&version))
+        };
+        // A skill beside this one counts, too: repositories keep skills in one folder.
+        let beside = || sibling_version(reference, folder?);
+        installed.clone().filter(is_met).or_else(beside).or(installed)
     };
-    let host = HostInventory { path: &path, installed: &installed, mcp_servers: None };
-    let folder = context.loaded_skill.folder.as_deref().map(|folder| folder.to_string_lossy());
+    let servers = mcp_servers(run_env);
+    let host = HostInventory { path: &path, installed: &installed, mcp_servers: servers.as_ref() };
+    let folder = folder.map(|folder| folder.to_string_lossy());
     // Without permissions and without code to run, there is nothing to announce.
-    let quiet = !exec_fences && skill.permissions.is_empty();
+    let quiet = matches!(purpose, Use::AskModel) && skill.permissions.is_empty();
     // The user may add permissions to those that the skill declares.
     let added = extra.permissions();
     let effective: Vec<_> = skill.permissions.iter().chain(&added).cloned().collect();
@@ -62,19 +92,34 @@ pub(super) fn run(
             let wrong = RunError::call(error.code(), &error);
             return Err(wrong.with_hint("pass an input with --input NAME=VALUE").into());
         }
-        Err(error) => return Err(RunError::failed(error.code(), &error).into()),
+        Err(error) => {
+            let failed = RunError::failed(error.code(), &error);
+            return Err(match hint(&error) {
+                Some(hint) => failed.with_hint(hint),
+                None => failed,
+            }
+            .into());
+        }
     };
     for warning in &prepared.warnings {
         output::note(warning);
     }
-    if !exec_fences {
+    let Use::RunCode(recorder) = purpose else {
         return put_to_model(context, &inputs, folder.as_deref());
-    }
+    };
     let fences = match fences_of(&skill.body, &prepared.prompt, None) {
         Ok(fences) => fences,
-        Err(error) => return context.refuse(None, RunError::refused(error.code(), error)),
+        Err(error) => {
+            let path = shell_word(&context.loaded_skill.path().display().to_string());
+            let hint = format!(
+                "write the variable in the code, such as \"$INPUT_NAME\"; `savoir check {path}` \
+                 shows each place. A value must not begin or end a code block"
+            );
+            let refused = RunError::refused(error.code(), error).with_hint(hint);
+            return context.refuse(None, refused);
+        }
     };
-    run_fences(context, &fences, &prepared.inputs, run_env, extra)
+    run_fences(context, &fences, &prepared.inputs, (run_env, extra), recorder)
 }
 
 #[cfg(not(feature = "server"))]
@@ -115,8 +160,8 @@ fn run_fences(
     context: &RunContext<'_>,
     fences: &[Fence],
     inputs: &Map<String, Value>,
-    run_env: &RunEnvironment,
-    extra: &ExtraGrants,
+    (run_env, extra): (&RunEnvironment, &ExtraGrants),
+    recorder: Option<Recorder<'_>>,
 ) -> Result<ExitCode, CommandError> {
     if fences.is_empty() {
         return Err(RunError::call("no-code", "the skill has no code block that can be run")
@@ -126,6 +171,7 @@ fn run_fences(
     let declared = context.loaded_skill.skill.outputs.as_ref();
     let mut printed = Vec::new();
     let mut took = Duration::ZERO;
+    let mut used: Vec<Permission> = Vec::new();
     for fence in fences {
         let call = Call {
             loaded_skill: context.loaded_skill,
@@ -145,34 +191,121 @@ fn run_fences(
                 context.forward_output(stream, bytes);
             }
         };
-        let finished = match plan(&call) {
-            Ok(plan) => context.run_quietly(context.within_timeout(plan), collect)?,
+        let plan = match plan(&call) {
+            Ok(plan) => context.within_timeout(plan),
             Err(error) => return context.refuse(Some(fence.interpreter), error),
+        };
+        let finished = match &recorder {
+            None => context.run_quietly(plan, collect)?,
+            Some(recorder) => {
+                let (finished, more) = recorder.observe(plan, collect)?;
+                used.extend(more);
+                finished
+            }
         };
         took += Duration::from_millis(finished.envelope.duration_ms);
         if !finished.envelope.success {
             if declared.is_some() {
                 context.forward_output(Stream::Stdout, &printed);
             }
-            return context.print_failed(&finished);
+            return match &recorder {
+                Some(recorder) => recorder.report_failed(&finished, &used),
+                None => context.print_failed(&finished),
+            };
         }
     }
     let printed = String::from_utf8_lossy(&printed);
     let printed = printed.trim_end();
     let answer = match declared {
         None => Answer::Text(printed.to_owned()),
-        Some(declared) => structured::validate_output(declared, printed)
-            .map_err(|error| RunError::failed(error.code(), &error))?,
+        Some(declared) => match structured::validate_output(declared, printed) {
+            Ok(answer) => answer,
+            Err(error) => return report_wrong_output(context, printed, took, &error),
+        },
     };
-    match answer {
-        Answer::Json(value) if context.is_json() => output::json(&Envelope::returned(value, took))?,
-        Answer::Json(value) => output::json(&value)?,
-        _ if context.is_json() => output::json(&Envelope::returned(printed.into(), took))?,
+    let envelope = match &answer {
+        Answer::Json(value) => Envelope::returned(value.clone(), took),
+        _ => Envelope::returned(printed.into(), took),
+    };
+    let print_answer = || match &answer {
+        Answer::Json(value) => output::json(value),
         // It was printed while the code ran.
-        _ if declared.is_none() => {}
-        _ => output::content(&format!("{printed}\n"))?,
+        _ if declared.is_none() => Ok(()),
+        _ => output::content(&format!("{printed}\n")),
+    };
+    match &recorder {
+        Some(recorder) => {
+            used.sort();
+            used.dedup();
+            recorder.report(CODE_BLOCKS, &used, &envelope, print_answer)
+        }
+        None if context.is_json() => {
+            output::json(&envelope)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        None => {
+            print_answer()?;
+            Ok(ExitCode::SUCCESS)
+        }
     }
-    Ok(ExitCode::SUCCESS)
+}
+
+/// Fails because the code printed something else than the skill declares. The author sees what it
+/// was: with --json as the output, else on standard error, because it is not the answer.
+fn report_wrong_output(
+    context: &RunContext<'_>,
+    printed: &str,
+    took: Duration,
+    error: &OutputError,
+) -> Result<ExitCode, CommandError> {
+    if !context.is_json() {
+        if !printed.is_empty() {
+            output::note(printed);
+        }
+        return Err(RunError::failed(error.code(), error).into());
+    }
+    let Envelope { output, truncated, .. } = Envelope::returned(printed.into(), took);
+    let failed = Envelope::failed(error.code(), error.to_string(), took);
+    output::json(&Envelope { output, truncated, ..failed })?;
+    Ok(ExitCode::from(1))
+}
+
+/// The MCP servers that agents of the user have.
+#[cfg(feature = "server")]
+#[expect(clippy::unnecessary_wraps, reason = "a lean build does not know them")]
+fn mcp_servers(run_env: &RunEnvironment) -> Option<BTreeSet<String>> {
+    Some(super::mcp::known_servers(&run_env.home, &run_env.directory))
+}
+
+#[cfg(not(feature = "server"))]
+fn mcp_servers(_: &RunEnvironment) -> Option<BTreeSet<String>> {
+    None
+}
+
+/// What the user can do about a skill that is not ready.
+fn hint(error: &PrepareError) -> Option<&'static str> {
+    match error {
+        PrepareError::Runtime(SkillrtRunError::McpTool) => {
+            Some("call it in an agent that has the server; `savoir show` shows what it says")
+        }
+        PrepareError::Runtime(_) => Some("`savoir show` shows what it says"),
+        PrepareError::MissingPrograms(_) => Some("install them"),
+        PrepareError::Skills(_) => {
+            Some("install them with: savoir install SOURCE; or put them beside this skill")
+        }
+        PrepareError::Inputs(_) | PrepareError::RepeatedInput(_) => None,
+    }
+}
+
+/// The version of the skill of this name in the folder around another skill.
+fn sibling_version(reference: &SkillRef, folder: &Path) -> Option<String> {
+    if is_unsafe_path_name(&reference.name) {
+        return None;
+    }
+    let sibling = folder.parent()?.join(&reference.name);
+    let details = LedgerEntry::lone(sibling).details().ok()?;
+    let is_it = details.name.as_deref().is_none_or(|name| name == reference.name);
+    is_it.then(|| details.version.unwrap_or_else(|| "no version".to_owned()))
 }
 
 /// The version of an installed skill, preferably one that the reference allows.

@@ -18,7 +18,7 @@ use savoir_package::{
     trust::Tier,
 };
 use savoir_scan::{Report, Verdict};
-use savoir_skill::folder::is_skill_file;
+use savoir_skill::{Source, folder::is_skill_file};
 use serde_json::{Value, json};
 
 use crate::{
@@ -59,8 +59,8 @@ pub(crate) struct Args {
     /// A skill's folder, an archive of one, or a Markdown file
     #[arg(default_value = ".")]
     path: PathBuf,
-    /// Address or name of the registry [default: the one that the name belongs to, from `[registries]` in
-    /// savoir.toml and in your settings]
+    /// Address or name of the registry [default: `registry` in SKILL.md, else the one that the name
+    /// belongs to, from `[registries]` in savoir.toml and in your settings]
     #[arg(long, value_name = "URL")]
     registry: Option<String>,
     /// Namespace of the skill; texts without frontmatter need `anon` or a namespace of yours [default:
@@ -402,10 +402,19 @@ fn audit(path: &Path) -> Result<String, CommandError> {
     }
 }
 
+/// The registry that SKILL.md names. It only chooses where to publish: a downloaded file must not
+/// choose where its dependencies come from.
+fn declared_registry(submission: &Submission) -> Option<String> {
+    let source = Source::from_bytes(submission.skill_md.clone()).ok()?;
+    let links = savoir_skill::read(source, None).skill.links;
+    links.get("registry").and_then(Value::as_str).map(str::to_owned)
+}
+
 /// The registry to publish in, without a token.
 fn home(args: &Args, request: &PublishRequest) -> Result<Client, CommandError> {
     let registries = Remote::default().all(Network::Online)?;
-    Ok(match &args.registry {
+    let declared = declared_registry(&request.submission);
+    Ok(match args.registry.as_ref().or(declared.as_ref()) {
         Some(typed) => registries.named(typed)?,
         None => registries.client_of(&request.submission.name)?.clone(),
     })

@@ -8,8 +8,8 @@ use savoir_engine::{
     contract::{
         ObservedPlan, allow_options, missing_permissions, smallest_permissions, widen_policy,
     },
-    envelope::Envelope,
-    run::RunPlan,
+    envelope::{Envelope, Stream},
+    run::{FinishedRun, RunPlan},
     run_environment::RunEnvironment,
 };
 use savoir_skill::{
@@ -55,77 +55,120 @@ impl<'a> RecordedRun<'a> {
     }
 }
 
-pub(super) fn run(
-    context: &RunContext<'_>,
-    mut plan: RunPlan,
-    run_env: &RunEnvironment,
-    extra: &ExtraGrants,
-    reading: &Reading,
-    into: Output,
-) -> Result<ExitCode, CommandError> {
-    let loaded_skill = context.loaded_skill;
+/// Runs plans with almost all permissions, and reports those that they used.
+#[derive(Clone, Copy)]
+pub(super) struct Recorder<'a> {
+    pub(super) context: &'a RunContext<'a>,
+    pub(super) run_env: &'a RunEnvironment,
+    pub(super) extra: &'a ExtraGrants,
+    pub(super) reading: &'a Reading,
+    pub(super) output: Output,
+}
+
+/// Records one tool or script.
+pub(super) fn run(recorder: Recorder<'_>, plan: RunPlan) -> Result<ExitCode, CommandError> {
+    let context = recorder.context;
     let tool = plan.request.tool.clone().unwrap_or_default();
-    if let Err(refusal) = widen_policy(&mut plan, loaded_skill, run_env, extra) {
-        return Err(RunError::from(refusal).into());
-    }
-    let observed = ObservedPlan::of(&plan, loaded_skill, context.home());
-    let finished =
-        context.run_quietly(plan, |stream, bytes| context.forward_output(stream, bytes))?;
-    let used = smallest_permissions(&finished.outcome, &observed, loaded_skill, run_env);
+    let (finished, used) =
+        recorder.observe(plan, |stream, bytes| context.forward_output(stream, bytes))?;
     if !finished.envelope.success {
+        return recorder.report_failed(&finished, &used);
+    }
+    let print = || context.print(&finished).map(drop);
+    recorder.report(&tool, &used, &finished.envelope, print)
+}
+
+impl Recorder<'_> {
+    /// Runs a plan, and returns the permissions that it used.
+    pub(super) fn observe(
+        &self,
+        mut plan: RunPlan,
+        printed: impl FnMut(Stream, &[u8]),
+    ) -> Result<(FinishedRun, Vec<Permission>), CommandError> {
+        let Self { context, run_env, extra, .. } = *self;
+        let loaded_skill = context.loaded_skill;
+        if let Err(refusal) = widen_policy(&mut plan, loaded_skill, run_env, extra) {
+            return Err(RunError::from(refusal).into());
+        }
+        let observed = ObservedPlan::of(&plan, loaded_skill, context.home());
+        let finished = context.run_quietly(plan, printed)?;
+        let used = smallest_permissions(&finished.outcome, &observed, loaded_skill, run_env);
+        Ok((finished, used))
+    }
+
+    /// Reports a failed run, of which nothing is recorded.
+    pub(super) fn report_failed(
+        &self,
+        finished: &FinishedRun,
+        used: &[Permission],
+    ) -> Result<ExitCode, CommandError> {
         output::note("the run failed, so no permissions were recorded");
         if !used.is_empty() {
             output::note("permissions used before it failed:");
         }
-        for permission in &used {
+        for permission in used {
             output::note(&format!("  {permission}"));
         }
-        if context.is_json() {
-            output::json(&RecordedRun { used: &used, ..RecordedRun::of(&finished.envelope) })?;
+        if self.context.is_json() {
+            output::json(&RecordedRun { used, ..RecordedRun::of(&finished.envelope) })?;
             return Ok(ExitCode::from(exit_code(&finished.envelope)));
         }
-        return context.print_failed(&finished);
+        self.context.print_failed(finished)
     }
-    let all = match &loaded_skill.folder {
-        Some(folder) => store_observed(folder, &tool, &used)?,
-        None => used.clone(),
-    };
-    let lines = declaration_lines(reading, &all);
-    let declared = with_declared_permissions(reading, &all);
-    let skill = declared.as_ref().map_or(&loaded_skill.skill, |(_, reading)| &reading.skill);
-    // `all` leaves out permissions that others cover, so add all those of this call.
-    let missing = missing_permissions(skill, &[&*all, &used].concat(), run_env);
-    let written = (into == Output::File)
-        .then(|| write_skill(declared.as_ref(), &loaded_skill.file))
-        .transpose();
-    if context.is_json() {
-        // An error is printed as its own JSON document.
-        written?;
-        let (permissions, declaration_lines) = (Some(&*all), lines.as_deref());
-        let envelope = &finished.envelope;
-        output::json(&RecordedRun { envelope, used: &used, permissions, declaration_lines })?;
-    } else {
-        context.print(&finished)?;
-        print(&tool, &used, lines.as_deref());
-        if !missing.is_empty() {
-            let path = shell_word(&loaded_skill.path().display().to_string());
-            let options = allow_options(&missing);
-            output::note(&format!(
-                "to allow what this format cannot declare: savoir approve {path}{options}"
-            ));
+
+    /// Stores and prints the permissions that a tool used; without --json, `print_result` prints
+    /// its result.
+    pub(super) fn report(
+        &self,
+        tool: &str,
+        used: &[Permission],
+        envelope: &Envelope,
+        print_result: impl FnOnce() -> Result<(), CommandError>,
+    ) -> Result<ExitCode, CommandError> {
+        let Self { context, run_env, reading, .. } = *self;
+        let loaded_skill = context.loaded_skill;
+        let all = match &loaded_skill.folder {
+            Some(folder) => store_observed(folder, tool, used)?,
+            None => used.to_vec(),
+        };
+        let lines = declaration_lines(reading, &all);
+        let declared = with_declared_permissions(reading, &all);
+        let skill = declared.as_ref().map_or(&loaded_skill.skill, |(_, reading)| &reading.skill);
+        // `all` leaves out permissions that others cover, so add all those of this call.
+        let missing = missing_permissions(skill, &[&*all, used].concat(), run_env);
+        let written = (self.output == Output::File)
+            .then(|| write_skill(declared.as_ref(), &loaded_skill.file))
+            .transpose();
+        if context.is_json() {
+            // An error is printed as its own JSON document.
+            written?;
+            let (permissions, declaration_lines) = (Some(&*all), lines.as_deref());
+            output::json(&RecordedRun { envelope, used, permissions, declaration_lines })?;
+        } else {
+            print_result()?;
+            print(tool, used, lines.as_deref());
+            if !missing.is_empty() {
+                let path = shell_word(&loaded_skill.path().display().to_string());
+                let options = allow_options(&missing);
+                output::note(&format!(
+                    "to allow what this format cannot declare: savoir approve {path}{options}"
+                ));
+            }
+            if let Some(folder) = &loaded_skill.folder {
+                let path = folder.join(OBSERVED_FILE);
+                let path = path.display();
+                output::note(&format!(
+                    "recorded in {path}; `savoir check` compares it with the skill"
+                ));
+            }
+            // Fail only now, after the lines to paste were printed.
+            written?;
         }
-        if let Some(folder) = &loaded_skill.folder {
-            let path = folder.join(OBSERVED_FILE);
-            let path = path.display();
-            output::note(&format!("recorded in {path}; `savoir check` compares it with the skill"));
+        if self.output == Output::File {
+            output::note(&format!("written to {}", loaded_skill.file.display()));
         }
-        // Fail only now, after the lines to paste were printed.
-        written?;
+        Ok(ExitCode::SUCCESS)
     }
-    if into == Output::File {
-        output::note(&format!("written to {}", loaded_skill.file.display()));
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Adds the used permissions to the file in the skill's folder; returns those of all its tools.

@@ -4,7 +4,10 @@ use std::{fs, path::PathBuf, process::ExitCode};
 
 use clap_complete::engine::ArgValueCompleter;
 use savoir_engine::approval::Trust;
-use savoir_skill::{Dialect, render};
+use savoir_skill::{
+    Dialect,
+    render::{self, RenderError},
+};
 use serde_json::{Map, Value};
 
 use crate::{completion, error::CommandError, load, lookup, output, trust};
@@ -60,8 +63,17 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CommandError> {
         root.canonicalize().unwrap_or_else(|_| root.to_owned())
     });
     let directory = directory.as_ref().map(|root| root.to_string_lossy());
-    let prompt = render::render(&loaded.reading.skill, &values, directory.as_deref())
-        .map_err(|error| CommandError::findings(format!("{}: {error}", loaded.path.display())))?;
+    let wrong = |problems: &[RenderError]| {
+        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        CommandError::findings(format!("{}: {}", loaded.path.display(), problems.join("; ")))
+    };
+    let prompt = render::render(&loaded.reading.skill, &values, directory.as_deref());
+    let prompt = prompt.map_err(|error| {
+        match render::problems(&loaded.reading.skill, &values).as_slice() {
+            [] => wrong(&[error]),
+            all => wrong(all),
+        }
+    })?;
     let how = if found.fetched.is_some() { Trust::Untrusted } else { Trust::User };
     // A skill that cannot run can still be rendered.
     if let Ok(loaded_skill) = trust::load_skill(&loaded, how, &trust::trust_store_for_run()?) {

@@ -1,7 +1,10 @@
 //! `savoir run`: runs a tool of a skill in the sandbox, or sends its prompt to a model.
 
+mod tool_events;
+
 use std::{
     cell::Cell,
+    collections::BTreeSet,
     fmt::Write as _,
     io::{self, IsTerminal as _},
     path::Path,
@@ -28,7 +31,8 @@ use savoir_engine::{
     run_environment::RunEnvironment,
     session::{ApprovalDuration, RunDecision, SavedApprovals, Session},
 };
-use savoir_skill::Reading;
+use savoir_sandbox::{Refusal, Verdict};
+use savoir_skill::{Dialect, Reading};
 use serde_json::{Map, Value};
 
 #[cfg(feature = "server")]
@@ -36,8 +40,9 @@ use crate::events::{self, EventFormat};
 use crate::{
     ask::{self, Answer, Choices, Length, Page},
     commands::{
-        prompt,
-        record::{self, Output},
+        prompt::{self, Use},
+        record::{self, Output, Recorder},
+        run::tool_events::ToolEvents,
     },
     completion,
     error::CommandError,
@@ -94,8 +99,11 @@ pub(crate) struct Args {
     #[arg(long, short)]
     verbose: bool,
     /// Print the result as JSON; for a prompt, one line of JSON per event
-    #[arg(long)]
+    #[arg(long, default_value_if("events", clap::builder::ArgPredicate::IsPresent, "true"))]
     json: bool,
+    /// Print one line of JSON per event: progress, output, and the result or the error
+    #[arg(long)]
+    events: bool,
     /// Mode, for skills that declare modes [default: Global, or the first mode of the skill]
     #[arg(long, value_name = "MODE", ignore_case = true)]
     mode: Option<GibberishMode>,
@@ -114,7 +122,7 @@ pub(crate) struct Args {
     /// Treat the skill as untrusted
     #[arg(long)]
     untrusted: bool,
-    /// Run a skill that is not installed without confirmation
+    /// Run a skill that is downloaded for this run without confirmation
     #[arg(long, short)]
     yes: bool,
     /// Run this skill although the scan blocks it; may be repeated
@@ -142,6 +150,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         && args.json
         && let Some(code) = error.code()
     {
+        if args.events {
+            tool_events::error(error)?;
+            return result;
+        }
         output::json(&Envelope::failed(code, error.to_string(), Duration::ZERO))?;
     }
     result
@@ -188,6 +200,7 @@ fn start(args: &Args) -> Result<ExitCode, CommandError> {
         fetched,
         user_home: &run_env.home,
         again: Cell::new(None),
+        events: args.events.then(ToolEvents::default),
         is_approved_for_later: Cell::new(false),
     };
     let tool = tool.map(|tool| script_of(&loaded_skill, tool)).or_else(|| only_tool(&loaded_skill));
@@ -202,7 +215,9 @@ fn start(args: &Args) -> Result<ExitCode, CommandError> {
 /// Rejects options that do not apply to an installed skill, or to one that is not installed.
 fn unused_consent(args: &Args, is_fetched: bool) -> Option<CommandError> {
     let wrong = |what: &str| {
-        CommandError::input(format!("{what} only applies to a skill that is not installed"))
+        CommandError::input(format!(
+            "{what} only applies to a skill that is downloaded for this run, such as owner/repo"
+        ))
     };
     if is_fetched {
         let hint = "install it first";
@@ -210,7 +225,9 @@ fn unused_consent(args: &Args, is_fetched: bool) -> Option<CommandError> {
         return args.write.then(|| CommandError::input(message).hint(hint));
     }
     if args.yes {
-        return Some(wrong("--yes").hint("to approve an installed skill: savoir approve SKILL"));
+        return Some(
+            wrong("--yes").hint("to approve a skill on this machine: savoir approve SKILL"),
+        );
     }
     (!args.allow_blocked.is_empty()).then(|| wrong("--allow-blocked"))
 }
@@ -284,6 +301,8 @@ pub(super) struct RunContext<'a> {
     /// Set if the skill is not installed and was downloaded for this run.
     fetched: Option<&'a Fetched>,
     user_home: &'a Path,
+    /// Set with --events.
+    events: Option<ToolEvents>,
     /// The answer to the offer to repeat a failed run with more permissions.
     again: Cell<Option<ApprovalDuration>>,
     /// Whether the permissions of the last run are approved for later runs as well.
@@ -317,10 +336,13 @@ impl RunContext<'_> {
             }
             None if !self.args.exec_fences => {
                 self.agree_to_prompt()?;
-                let ran = prompt::run(self, &self.args.inputs, false, run_env, extra);
+                let ran = prompt::run(self, &self.args.inputs, Use::AskModel, run_env, extra);
                 ran.map_err(|error| self.scripts().into_iter().fold(error, CommandError::hint))
             }
-            None => prompt::run(self, &self.args.inputs, self.args.exec_fences, run_env, extra),
+            None => {
+                let recorder = self.args.record.then(|| self.recorder(run_env, extra, reading));
+                prompt::run(self, &self.args.inputs, Use::RunCode(recorder), run_env, extra)
+            }
         }
     }
 
@@ -343,8 +365,7 @@ impl RunContext<'_> {
         let call = Call { loaded_skill: self.loaded_skill, tool, input, run_env, mode, extra };
         match plan(&call) {
             Ok(plan) if self.args.record => {
-                let output = if self.args.write { Output::File } else { Output::Print };
-                record::run(self, self.within_timeout(plan), run_env, extra, reading, output)
+                record::run(self.recorder(run_env, extra, reading), self.within_timeout(plan))
             }
             Ok(plan) => self.run_and_offer(&call, plan),
             Err(error) if error.code == "missing-parameter" => {
@@ -352,6 +373,16 @@ impl RunContext<'_> {
             }
             Err(error) => self.refuse(Some(tool), error),
         }
+    }
+
+    fn recorder<'a>(
+        &'a self,
+        run_env: &'a RunEnvironment,
+        extra: &'a ExtraGrants,
+        reading: &'a Reading,
+    ) -> Recorder<'a> {
+        let output = if self.args.write { Output::File } else { Output::Print };
+        Recorder { context: self, run_env, extra, reading, output }
     }
 
     /// Asks before a model reads the prompt of a skill that is not installed.
@@ -394,10 +425,16 @@ impl RunContext<'_> {
             None if *exec_fences && model.is_some() => "--model has no effect with --exec-fences",
             Some(_) if has_params && is_script => "--param is for a tool, and this is a script",
             None if has_params => "--param is for a tool",
-            None if *record => "--record is for a tool",
+            None if *record && !*exec_fences => "--record is for a tool or for code blocks",
             _ => return None,
         };
+        let has_tools = !self.loaded_skill.skill.tools.is_empty();
         let hint = match tool {
+            None if *record && !has_tools => {
+                "to record the code blocks of the prompt, add --exec-fences; to record a script, \
+                 name it: SKILL/scripts/x.sh"
+                    .to_owned()
+            }
             Some(_) if is_script => "pass arguments to a script after its path".to_owned(),
             tool => self.options_for(&[], tool),
         };
@@ -561,6 +598,11 @@ impl RunContext<'_> {
             output::note(&format!("nothing was printed; {empty}"));
         }
         if finished.envelope.success && !self.args.json {
+            for host in unreachable_hosts(&finished) {
+                output::note(&format!(
+                    "{host} could not be reached; the program got an HTTP error, and did not fail"
+                ));
+            }
             self.hints(&finished.envelope.denied).iter().for_each(|hint| output::note(hint));
         }
         self.print(&finished).map_err(|error| {
@@ -634,6 +676,7 @@ impl RunContext<'_> {
         }
         let decision = self.decide(&plan)?;
         let mut hear = |heard: RunUpdate<'_>| match heard {
+            RunUpdate::Progress(line) if self.args.events => tool_events::progress(line),
             RunUpdate::Progress(line) => output::note(line),
             RunUpdate::Printed(stream, bytes) => printed(stream, bytes),
         };
@@ -689,7 +732,9 @@ impl RunContext<'_> {
 
     /// Prints the output of a tool as it arrives, unless --json is set.
     pub(super) fn forward_output(&self, stream: Stream, bytes: &[u8]) {
-        if !self.args.json {
+        if let Some(events) = &self.events {
+            events.output(stream, bytes);
+        } else if !self.args.json {
             screen::pass_on(stream == Stream::Stderr, bytes);
         }
     }
@@ -722,6 +767,10 @@ impl RunContext<'_> {
         if self.args.record {
             question.reasons = vec!["a recording has almost all permissions".to_owned()];
         }
+        if ask::can_ask() && self.asks_again_on_terminal() {
+            let reason = "it is not declared as read-only, so a terminal asks before every run";
+            question.reasons.insert(0, reason.to_owned());
+        }
         match self.answer(&question)? {
             Ok(agreed) => {
                 self.is_approved_for_later.set(agreed == ApprovalDuration::Always);
@@ -738,6 +787,24 @@ impl RunContext<'_> {
     fn asks_again(&self) -> bool {
         let LoadedSkill { skill, trust, .. } = self.loaded_skill;
         skill.policy.always_ask == Some(true) || *trust == Trust::Untrusted
+    }
+
+    /// The answers that the dialect of the skill offers. gibb.eri.sh asks once for a tool that only
+    /// reads, and before every run of another one.
+    fn choices(&self) -> Choices {
+        let skill = &self.loaded_skill.skill;
+        match (skill.dialect == Dialect::GIBBERISH, skill.policy.read_only) {
+            (true, Some(true)) => Choices::UntilChanged,
+            (true, _) => Choices::OnlyOnce,
+            (false, _) => Choices::OnceOrAlways,
+        }
+    }
+
+    /// Whether an answer on a terminal is never stored, although `savoir approve` would store one.
+    fn asks_again_on_terminal(&self) -> bool {
+        let skill = &self.loaded_skill.skill;
+        let writes = skill.dialect == Dialect::GIBBERISH && skill.policy.read_only != Some(true);
+        writes && !self.args.record && self.fetched.is_none() && !self.asks_again()
     }
 
     /// The answer from the command line or the terminal; a refusal if there is neither.
@@ -780,7 +847,7 @@ impl RunContext<'_> {
             });
         }
         let is_once = self.args.record || self.fetched.is_some() || self.asks_again();
-        let choices = if is_once { Choices::OnlyOnce } else { Choices::OnceOrAlways };
+        let choices = if is_once { Choices::OnlyOnce } else { self.choices() };
         let scanned = super::approve::scan_warning(&request.path).into_iter();
         let warnings: Vec<String> = scanned.chain(warnings.iter().cloned()).collect();
         let page = Page { request, reasons, warnings: &warnings, length: Length::Question };
@@ -800,11 +867,15 @@ impl RunContext<'_> {
         reasons: &[String],
     ) -> CommandError {
         let path = shell_word(&request.path.display().to_string());
+        let permissions: Vec<_> = request.permissions.iter().map(ToString::to_string).collect();
         let refused = CommandError::refused(format!(
             "{} needs approval, and there is no terminal to ask on: {}",
             request.skill,
             reasons.join("; ")
-        ));
+        ))
+        .detail("fingerprint", fingerprint.confirmation_digits().into())
+        .detail("permissions", permissions.into())
+        .detail("reasons", reasons.into());
         let additions = self.args.extra_grants.words();
         let once = format!(
             "to approve only this run, add: --approve {}",
@@ -833,7 +904,9 @@ impl RunContext<'_> {
     /// Prints the result of a run. Without --json, the output was printed while it ran.
     pub(super) fn print(&self, finished: &FinishedRun) -> Result<ExitCode, CommandError> {
         let FinishedRun { envelope, value, .. } = finished;
-        if self.args.json {
+        if let Some(events) = &self.events {
+            events.result(finished)?;
+        } else if self.args.json {
             output::json(envelope)?;
         } else if let Some(value) = value {
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -848,6 +921,15 @@ impl RunContext<'_> {
             Some(error) => Err(CommandError::exited(exit_code(envelope), error)),
         }
     }
+}
+
+/// Hosts that the run was allowed to reach, and that did not answer.
+fn unreachable_hosts(finished: &FinishedRun) -> BTreeSet<&str> {
+    let events =
+        finished.outcome.hosts.iter().filter(|event| {
+            matches!(event.verdict, Verdict::Refused { reason: Refusal::Unreachable })
+        });
+    events.map(|event| event.host.as_str()).collect()
 }
 
 /// A failed run, and what the sandbox denied.

@@ -3,21 +3,20 @@
 use std::{
     ffi::OsStr,
     fmt::Write as _,
-    fs, io,
+    fs,
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
 use clap_complete::engine::ArgValueCompleter;
 use savoir_lint::visible;
-use savoir_package::{File, Tree, archive, limits::MAX_ARCHIVE_BYTES};
+use savoir_package::{Tree, archive, tree_input};
 #[cfg(feature = "server")]
 use savoir_registry::vetting::{EngineOutcome, Options, Vetting, VettingReport};
 use savoir_scan::{
     Report, Verdict,
     render::{Format, render},
 };
-use savoir_skill::folder::is_skill_file;
 
 use super::rules;
 use crate::{
@@ -272,41 +271,12 @@ fn vetting_text(vetted: &VettingReport) -> String {
     out
 }
 
-/// Reads the files of a skill from a folder, an archive or a single file.
 fn read(path: &Path) -> Result<Tree, CommandError> {
-    let shown = path.display();
-    let wrong = |why: &dyn std::fmt::Display| CommandError::input(format!("{shown}: {why}"));
-    let metadata = fs::metadata(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => wrong(&"the file or folder does not exist"),
-        _ => wrong(&error),
-    })?;
-    if metadata.is_dir() {
-        let tree = Tree::read(path).map_err(|error| wrong(&error).named(error.code()))?;
-        if !tree.files().any(|(path, _)| is_skill_file(path)) {
-            return Err(wrong(&"it contains no SKILL.md")
-                .hint("name a skill's folder, an archive of one, or a Markdown file"));
-        }
-        return Ok(tree);
-    }
-    if metadata.len() > MAX_ARCHIVE_BYTES {
-        return Err(wrong(&format!("it has more than {MAX_ARCHIVE_BYTES} bytes")));
-    }
-    let bytes = fs::read(path).map_err(|error| wrong(&error))?;
-    if archive::kind(&bytes).is_some() {
-        let unpacked = archive::unpack(&bytes).and_then(archive::one_skill);
-        return Ok(unpacked.map_err(|error| wrong(&error).named(error.code()))?.1);
-    }
-    let name = if is_document(path, &bytes) { "SKILL.md".into() } else { file_name(path) };
-    let mut tree = Tree::default();
-    tree.add(name, File { bytes, executable: false }).map_err(|error| wrong(&error))?;
-    Ok(tree)
-}
-
-/// Whether a file is scanned as a SKILL.md, and not as a script or data.
-fn is_document(path: &Path, bytes: &[u8]) -> bool {
-    let ending = path.extension().and_then(OsStr::to_str).unwrap_or_default().to_ascii_lowercase();
-    matches!(ending.as_str(), "md" | "markdown" | "mdx" | "mdc" | "txt")
-        || bytes.starts_with(b"---")
+    tree_input::read_tree(path).map_err(|error| {
+        let failed = CommandError::input(format!("{}: {error}", path.display()));
+        let failed = error.hint().into_iter().fold(failed, CommandError::hint);
+        error.code().into_iter().fold(failed, CommandError::named)
+    })
 }
 
 fn file_name(path: &Path) -> String {

@@ -10,9 +10,9 @@ use std::{
 use savoir_engine::{
     Home,
     approval::{printable, shell_word},
-    grant::is_variable_name,
     secrets::{SecretLocation, Secrets, StoredSecret},
 };
+use savoir_skill::variable_name::is_variable_name;
 use serde_json::json;
 
 use crate::{

@@ -1,6 +1,5 @@
 //! `savoir serve`: serves skills, chat, knowledge, workflows and a registry over HTTP.
 
-mod examples;
 mod greeting;
 mod log;
 mod stop;
@@ -19,15 +18,17 @@ use savoir_flow::workflow::HttpPolicy;
 use savoir_knowledge::Indexer;
 use savoir_model::Models;
 use savoir_registry::vetting::{self, Audit, Detonation};
-use savoir_server::{App, CatalogConfig, Config as ServerConfig, RegistryConfig, ToolRunner};
+use savoir_server::{
+    App, CatalogConfig, Config as ServerConfig, LogTail, RegistryConfig, ToolRunner,
+};
 use tokio::net::TcpListener;
 
 use self::{greeting::Greeting, stop::Signals};
 use crate::{
     agent_skills::DiskSkillReader,
     config::{
-        ADDRESS, Config, GRACE, LogFormat, LogLevel, Quota, RateLimit, Readers, Registration,
-        ServeLayer,
+        ADDRESS, Config, GRACE, KEEP_RUNS_DAYS, LogFormat, LogLevel, Quota, RateLimit, Readers,
+        Registration, ServeLayer,
     },
     error::CommandError,
     extractor, models, runtime,
@@ -90,6 +91,9 @@ pub(crate) struct Args {
     /// How long running requests may continue after a stop signal [default: 20]
     #[arg(long, value_name = "SECONDS")]
     grace: Option<u64>,
+    /// How long the history of runs is kept [default: 30]
+    #[arg(long, value_name = "DAYS")]
+    keep_runs: Option<u64>,
     /// Format of log lines [default: text]
     #[arg(long, value_name = "FORMAT")]
     log: Option<LogFormat>,
@@ -146,6 +150,7 @@ impl Args {
             rate_limit: self.rate_limit,
             quota: self.quota,
             grace: self.grace,
+            keep_runs: self.keep_runs,
             log: self.log,
             log_level: self.log_level,
             workflow_hosts: Some(self.workflow_hosts.clone()).filter(|hosts| !hosts.is_empty()),
@@ -170,14 +175,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let location = StorageLocation::new(&settings, &Home::from_environment()?)?;
     require_folder(&settings, &location)?;
     let models = models::configured_models(&config)?;
-    log::start(settings.log.unwrap_or_default(), settings.log_level.unwrap_or_default())?;
+    let log = settings.log.unwrap_or_default();
+    let log_tail = log::start(log, settings.log_level.unwrap_or_default())?;
     if settings.registry_redirect == Some(true) && location.has_folder() {
         tracing::warn!(
             "--registry-redirect has no effect: archives are stored in a folder, and only S3 \
              supports redirects; use --storage s3://…"
         );
     }
-    runtime::block_on(serve(settings, location, models))
+    runtime::block_on(serve(settings, location, models, log_tail))
 }
 
 /// Rejects values that are not URLs now, since browsers would only fail later.
@@ -219,13 +225,15 @@ async fn serve(
     settings: ServeLayer,
     location: StorageLocation,
     models: Models,
+    log_tail: LogTail,
 ) -> Result<ExitCode, CommandError> {
     let signals = Signals::listen()?;
     // A port in use must be an error before anything is created.
     let (listener, address) = listen(settings.address.as_deref().unwrap_or(ADDRESS)).await?;
     let (database, storage) = location.open().await?;
-    examples::install_examples(&database, &storage).await?;
+    savoir_server::install_examples(&database, &storage).await?;
     let config = server_config(&settings, address, &location)?;
+    let config = ServerConfig { log_tail: Some(log_tail), ..config };
     raise_open_files();
     let greeting = Greeting {
         form: settings.log.unwrap_or_default(),
@@ -325,6 +333,9 @@ fn server_config(
         cors_origins: settings.cors_origins.clone().unwrap_or(default.cors_origins),
         behind_proxy: settings.behind_proxy.unwrap_or(default.behind_proxy),
         grace: Duration::from_secs(settings.grace.unwrap_or(GRACE)),
+        run_retention: Duration::from_hours(
+            settings.keep_runs.unwrap_or(KEEP_RUNS_DAYS).saturating_mul(24),
+        ),
         workflow_http: HttpPolicy {
             private: settings.workflow_private.unwrap_or(false),
             ..workflow_http

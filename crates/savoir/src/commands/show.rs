@@ -6,7 +6,7 @@ use clap_complete::engine::ArgValueCompleter;
 use savoir_skill::{
     Dialect, Skill,
     dialect::{self, Strength},
-    skill::Runner,
+    skill::{Mode, Runner},
 };
 use serde_json::{Map, Value, json};
 
@@ -66,6 +66,9 @@ fn as_json(loaded: &Loaded) -> Result<Value, CommandError> {
     for (key, value) in skill.as_object().into_iter().flatten() {
         map.entry(key.clone()).or_insert_with(|| value.clone());
     }
+    map.insert("license".into(), json!(license(&reading.skill)));
+    // Where a dialect cuts a description, what is left is what it reads.
+    map.insert("description".into(), json!(reading.skill.truncated_description()));
     let errors: Vec<&str> = reading
         .diagnostics
         .iter()
@@ -74,6 +77,12 @@ fn as_json(loaded: &Loaded) -> Result<Value, CommandError> {
         .collect();
     map.insert("errors".into(), json!(errors));
     Ok(Value::Object(map))
+}
+
+/// The license that a skill has without naming one: skillrt defines a default.
+fn license(skill: &Skill) -> Option<&str> {
+    let is_skillrt = skill.dialect == Dialect::SKILLRT && skill.mode == Mode::Structured;
+    skill.license.as_deref().or(is_skillrt.then_some("UNLICENSED"))
 }
 
 fn page(loaded: &Loaded) -> String {
@@ -90,10 +99,10 @@ fn page(loaded: &Loaded) -> String {
     let also =
         dialect::other_valid_dialects(&reading.document, loaded.folder.as_ref(), detection.dialect);
     page.list("also valid as", also.iter().map(ToString::to_string));
-    page.field("description", &skill.description);
+    page.field("description", skill.truncated_description());
     page.field("when to use", skill.when_to_use.as_deref().unwrap_or_default());
     page.list("authors", skill.authors.iter().cloned());
-    page.field("license", skill.license.as_deref().unwrap_or_default());
+    page.field("license", license(skill).unwrap_or_default());
     page.field("needs", skill.compatibility.as_deref().unwrap_or_default());
     page.list("tags", skill.tags.iter().cloned());
     inputs_and_tools(&mut page, skill);

@@ -29,11 +29,11 @@ use crate::{
 #[command(after_help = "\
 Examples:
   savoir sync                            after a clone or a pull
-  savoir sync --frozen                   in CI: fail if savoir.lock does not match savoir.toml
+  savoir sync --frozen                   in CI: fail if anything differs from savoir.lock
   savoir sync --check                    show differences: exit code 1 if there are any
 
 Skills that are in savoir.toml and not in savoir.lock are installed, as with `savoir install`. Files
-that you edited are kept, unless --force is given.")]
+that you edited are kept, unless --force is given; with --frozen, they are an error.")]
 pub(crate) struct Args {
     #[command(flatten)]
     scope: ScopeArgs,
@@ -43,7 +43,7 @@ pub(crate) struct Args {
     ask: RegistryArgs,
     #[command(flatten)]
     consent: Consent,
-    /// Fail if savoir.lock does not match savoir.toml
+    /// Fail if savoir.lock does not match savoir.toml, or if installed files were edited
     #[arg(long)]
     frozen: bool,
     /// Show differences without changing anything
@@ -99,8 +99,13 @@ pub(super) fn sync(
         }
         plans_done.push(plan);
     }
-    let (plan, done) =
-        context.carry_out(|| plan(context, request, edits), |_| Ok(!output.dry_run))?;
+    let agree = |plan: &mut InstallPlan| -> Result<bool, CommandError> {
+        if frozen {
+            refuse_edits(context, plan)?;
+        }
+        Ok(!output.dry_run)
+    };
+    let (plan, done) = context.carry_out(|| plan(context, request, edits), agree)?;
     plans_done.push(plan);
     // With --frozen, tiers in the lock stay: other machines trust other keys.
     if !frozen {
@@ -281,6 +286,20 @@ fn out_of_date(stale: &[LockMismatch]) -> CommandError {
     CommandError::findings(format!("savoir.lock is out of date: {}", lines.join("; ")))
         .named("stale_lock")
         .hint("run `savoir sync` without --frozen, review savoir.lock, and commit it")
+}
+
+/// Refuses edited folders, which would stay different from the lock.
+fn refuse_edits(context: &InstallContext, plan: &InstallPlan) -> Result<(), CommandError> {
+    let edited = plan.edited_folders().map(|folder| context.short(&folder.display().to_string()));
+    let edited: Vec<String> = edited.collect();
+    if edited.is_empty() {
+        return Ok(());
+    }
+    let message = format!("edited since it was installed: {}", edited.join(", "));
+    Err(CommandError::findings(message)
+        .named("edited")
+        .hint("`savoir verify` lists the files; nothing was changed")
+        .hint("to discard the edits: savoir sync --frozen --force"))
 }
 
 /// Prints differences without changing anything.

@@ -1,30 +1,13 @@
 //! `savoir tools`: lists the tools of skills, as text or in the format of a model API.
 
-use std::{
-    collections::BTreeMap,
-    fmt::Write as _,
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
 
 use anstream::eprintln;
 use clap::ValueEnum;
 use clap_complete::engine::ArgValueCompleter;
-use savoir_engine::{
-    approval::shell_word,
-    manifest::{self, Manifest},
-    run::is_script_name,
-};
-use savoir_skill::{Skill, convert::with_tools_of_original, read};
+use savoir_engine::manifest::{self, FoundTools, Manifest, NativeTool, SkillScripts};
 
-use crate::{
-    completion,
-    discover::{self, Candidate},
-    error::CommandError,
-    gibberish_mode::GibberishMode,
-    load::{self, Origin},
-    lookup, output,
-};
+use crate::{completion, error::CommandError, gibberish_mode::GibberishMode, lookup, output};
 
 /// List the tools of skills, as text or in the format of a model API
 #[derive(Debug, clap::Args)]
@@ -48,6 +31,9 @@ pub(crate) struct Args {
     /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: Format,
+    /// With --format functiongemma: a tool of the host itself; may be repeated
+    #[arg(long, value_name = "NAME=DESCRIPTION", value_parser = native_tool)]
+    native: Vec<NativeTool>,
     /// The same as --format json
     #[arg(long, conflicts_with = "format")]
     json: bool,
@@ -70,6 +56,15 @@ enum Format {
     Mcp,
     #[value(help = "The prompt that gibb.eri.sh sends to its model")]
     Functiongemma,
+}
+
+fn native_tool(text: &str) -> Result<NativeTool, &'static str> {
+    let (name, description) = text.split_once('=').ok_or("write it as NAME=DESCRIPTION")?;
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    if name.is_empty() || !name.chars().all(is_part) {
+        return Err("the name of a tool has letters, digits and underscores");
+    }
+    Ok(NativeTool { name: name.to_owned(), description: description.to_owned() })
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
@@ -110,7 +105,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         Format::Openai => output::json(&manifest.openai())?,
         Format::Anthropic => output::json(&manifest.anthropic())?,
         Format::Mcp => output::json(&manifest.mcp())?,
-        Format::Functiongemma => output::content(&manifest.function_gemma())?,
+        Format::Functiongemma => output::content(&manifest.function_gemma(&args.native))?,
     }
     let failed = args.strict && !found.problems.is_empty();
     Ok(ExitCode::from(match (found.unreadable, failed) {
@@ -122,106 +117,6 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 
 /// Scripts shown per skill.
 const MAX_SCRIPTS: usize = 20;
-
-/// Scripts of a skill without tools.
-struct SkillScripts {
-    skill: String,
-    /// Arguments of `savoir run`.
-    targets: Vec<String>,
-}
-
-impl SkillScripts {
-    fn of(skill: &Skill, path: &Path) -> Option<Self> {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
-        let scripts = skill.resources.iter().filter(|file| file.starts_with("scripts/"));
-        let scripts = scripts.filter(|file| is_script_name(file));
-        let target = |file: &String| shell_word(&folder.join(file).to_string_lossy());
-        let targets: Vec<String> = scripts.map(target).collect();
-        (!targets.is_empty()).then(|| Self { skill: skill.name.clone(), targets })
-    }
-}
-
-/// The skills below some paths, sorted by name, and why some were skipped.
-#[derive(Default)]
-struct FoundTools {
-    skills: Vec<Skill>,
-    /// Of the skills without tools.
-    scripts: Vec<SkillScripts>,
-    problems: Vec<String>,
-    /// A path from the command line does not exist, or has no skill.
-    unreadable: bool,
-}
-
-impl FoundTools {
-    fn find_below(paths: &[PathBuf]) -> Self {
-        let mut found = Self::default();
-        let mut places: BTreeMap<String, PathBuf> = BTreeMap::new();
-        discover::walk(paths, &mut |candidate| {
-            found.add_candidate(candidate, &mut places);
-            true
-        });
-        found.skills.sort_by(|a, b| a.name.cmp(&b.name));
-        found.scripts.sort_by(|a, b| a.skill.cmp(&b.skill));
-        found
-    }
-
-    fn add_candidate(&mut self, candidate: Candidate, places: &mut BTreeMap<String, PathBuf>) {
-        let (path, folder, root, named) = match candidate {
-            Candidate::Skill { path, folder, root, named } => (path, folder, root, named),
-            Candidate::Unreadable { path, problem } => return self.missing(&path, &problem),
-            Candidate::Empty { path } => {
-                return self.missing(&path, "there is no SKILL.md below this folder");
-            }
-        };
-        let origin = match (&root, named) {
-            (Some(root), _) => Origin::Link(root),
-            (None, true) => Origin::Named,
-            (None, false) => Origin::Walked,
-        };
-        let reading = match load::source(&path, origin) {
-            Ok(source) => read(source, folder.as_ref()),
-            Err(problem) => return self.skip(&path, &problem.message),
-        };
-        if !reading.is_usable() {
-            let message = reading.error().map_or("it cannot be used", |error| &error.message);
-            let message = message.to_owned();
-            return self.skip(&path, &message);
-        }
-        let skill = with_tools_of_original(&reading, folder.as_ref()).unwrap_or(reading.skill);
-        // Skills without tools may share a name.
-        if skill.tools.is_empty() {
-            self.scripts.extend(SkillScripts::of(&skill, &path));
-            self.skills.push(skill);
-            return;
-        }
-        match places.get(&skill.name) {
-            // The same folder may be below two of the paths.
-            Some(first) if is_same_file(first, &path) => {}
-            Some(first) => {
-                let first = first.display();
-                self.skip(&path, &format!("{first} also has the name `{}`", skill.name));
-            }
-            None => {
-                places.insert(skill.name.clone(), path);
-                self.skills.push(skill);
-            }
-        }
-    }
-
-    fn skip(&mut self, path: &Path, why: &str) {
-        self.problems.push(format!("skipped {}: {why}", path.display()));
-    }
-
-    fn missing(&mut self, path: &Path, why: &str) {
-        self.problems.push(format!("{}: {why}", path.display()));
-        self.unreadable = true;
-    }
-}
-
-fn is_same_file(a: &Path, b: &Path) -> bool {
-    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
-}
 
 /// The tools with their parameters and descriptions, and the scripts of skills without tools.
 fn page(manifest: &Manifest, scripts: &[SkillScripts]) -> String {

@@ -9,7 +9,7 @@ use savoir_package::{
 };
 use serde_json::{Map, json};
 
-use super::sync;
+use super::{outdated, sync};
 use crate::{
     completion,
     error::CommandError,
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         args.consent.ask(proposal, plan)
     };
     let (plan, done) = context.carry_out(|| Ok(context.skill_set.install(&ready, &how)?), agree)?;
-    store_registry_status(args, &context, &state, names)?;
+    let beyond = store_registry_status(args, &context, &state, names)?;
     let mut more = Map::new();
     more.insert("skills".into(), ready.iter().map(arrived).collect());
     more.insert("skipped".into(), skipped.iter().map(Skipped::json).collect());
@@ -101,6 +101,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     // If every skill was skipped, only the summary is printed.
     if args.output.json || skipped.is_empty() || !plan.changes().is_empty() {
         Report { json: args.output.json, done }.print(&context, &[&plan], more)?;
+    }
+    if !args.output.json {
+        for line in &beyond {
+            output::note(&output::cell(line));
+        }
     }
     if !skipped.is_empty() && !args.output.json {
         let is_updated = |one: &&PlannedChange| {
@@ -130,13 +135,14 @@ fn changed_files(args: &Args, plan: &InstallPlan) -> String {
 }
 
 /// Stores what registries report about versions that stay, for `savoir status`: a version may have
-/// been taken down without a newer one.
+/// been taken down without a newer one. Returns what to tell about the named skills: newer versions
+/// that are outside of the wanted range.
 fn store_registry_status(
     args: &Args,
     context: &InstallContext,
     before: &State,
     names: &[String],
-) -> Result<(), CommandError> {
+) -> Result<Vec<String>, CommandError> {
     let now = context.skill_set.state()?;
     let version = |state: &State, name: &String| {
         let locked = state.lock.skills.get(name)?;
@@ -149,7 +155,8 @@ fn store_registry_status(
             updates::save_some_updates(&context.cache, context.skill_set.root(), &now, &found);
         warn_if_not_stored(stored);
     }
-    Ok(())
+    let named = found.iter().filter(|(name, _)| args.names.contains(name));
+    Ok(named.filter_map(|(name, found)| outdated::beyond_line(name, &now, found)).collect())
 }
 
 pub(super) fn warn_if_not_stored(stored: Result<(), FileError>) {

@@ -11,6 +11,10 @@ use std::{
 use anstyle::{AnsiColor, Style};
 use clap_complete::engine::ArgValueCompleter;
 use savoir_engine::approval::{Trust, printable};
+use savoir_eval::{
+    attest::{self, AttestationOutcome, FoundAttestation},
+    report::points,
+};
 use savoir_package::trust::{
     self, Attestation, Difference, SignatureError, Signer, Tier, TrustStore,
 };
@@ -119,6 +123,8 @@ struct VerifiedSkill {
     differences: Vec<Difference>,
     /// Files that a run can see and no signature covers.
     uncovered: Vec<String>,
+    /// Statements about evaluations of the skill.
+    evaluations: Vec<FoundAttestation>,
 }
 
 impl VerifiedSkill {
@@ -132,7 +138,9 @@ impl VerifiedSkill {
             Err(_) => trust::differences(&signed_folder.tree).unwrap_or_default(),
         };
         let uncovered = uncovered_files(&signed_folder, &outcome, store);
-        Ok(Self { signed_folder, outcome, differences, uncovered })
+        let integrity = signed_folder.tree.integrity();
+        let evaluations = attest::check_all(&signed_folder.folder, &integrity, store);
+        Ok(Self { signed_folder, outcome, differences, uncovered, evaluations })
     }
 
     fn skill(&self) -> &Skill {
@@ -143,7 +151,8 @@ impl VerifiedSkill {
     fn failure(&self) -> Option<CommandError> {
         // Changed files may cause other errors, so signatures are reported first.
         let Err(error) = &self.outcome else {
-            return load::require_usable(&self.signed_folder.loaded).err();
+            let evaluation = self.evaluations.iter().find_map(broken_evaluation);
+            return evaluation.or_else(|| load::require_usable(&self.signed_folder.loaded).err());
         };
         let folder = self.signed_folder.folder.display();
         let failed = match error {
@@ -198,6 +207,9 @@ impl VerifiedSkill {
         if self.outcome.is_ok() {
             field(out, "tier", self.tier().as_str())?;
         }
+        for found in &self.evaluations {
+            field(out, "evaluated", &describe_evaluation(found))?;
+        }
         let files = self.signed_folder.tree.digests().len();
         field(out, "files", &output::plural(files, "file"))?;
         field(out, "integrity", &self.signed_folder.tree.integrity())
@@ -243,7 +255,7 @@ fn uncovered_files(
 
 /// A signer in one line.
 fn describe_signer(signer: &Signer, store: &TrustStore, skill: &str) -> String {
-    let Signer { key_id, publisher, role, kind } = signer;
+    let Signer { key_id, publisher, role, kind, .. } = signer;
     let key = kind_and_key(*kind, key_id);
     let claim = format!("claims to be {publisher}");
     let parts: [&str; 3] = match role {
@@ -256,6 +268,50 @@ fn describe_signer(signer: &Signer, store: &TrustStore, skill: &str) -> String {
         None => [&key, "not trusted", &claim],
     };
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+}
+
+/// An evaluation in one line. Each attester is shown by itself.
+fn describe_evaluation(found: &FoundAttestation) -> String {
+    match &found.outcome {
+        AttestationOutcome::Current(signed, eval) => {
+            let key = kind_and_key(signed.kind, &signed.key_id);
+            let by = match (&signed.publisher, signed.checked) {
+                (_, false) => format!("not checked, {key} is unknown"),
+                (Some(publisher), true) => format!("by {publisher}, {key}"),
+                (None, true) => format!("by {key}, not trusted"),
+            };
+            format!(
+                "{}, uplift {}, model {}, {} trials, {by}",
+                eval.verdict.as_str(),
+                points(eval.uplift),
+                eval.host.model,
+                eval.trials
+            )
+        }
+        AttestationOutcome::OtherFiles => "other files than these; evaluate it again".to_owned(),
+        AttestationOutcome::Broken { reason, .. } => format!("cannot be believed: {reason}"),
+    }
+}
+
+/// The error for a statement that was changed after it was signed.
+fn broken_evaluation(found: &FoundAttestation) -> Option<CommandError> {
+    let AttestationOutcome::Broken { code, reason } = &found.outcome else { return None };
+    let message = format!("{}: {reason}", found.path.display());
+    Some(CommandError::refused(message).named(*code).hint("remove the file, or get it again"))
+}
+
+fn evaluation_as_json(found: &FoundAttestation) -> Value {
+    match &found.outcome {
+        AttestationOutcome::Current(signed, eval) => json!({
+            "path": found.path, "state": "current", "checked": signed.checked,
+            "kind": signed.kind, "key_id": signed.key_id, "publisher": signed.publisher,
+            "evaluation": eval,
+        }),
+        AttestationOutcome::OtherFiles => json!({"path": found.path, "state": "other-files"}),
+        AttestationOutcome::Broken { code, reason } => {
+            json!({"path": found.path, "state": "broken", "code": code, "message": reason})
+        }
+    }
 }
 
 fn field(out: &mut impl Write, label: &str, value: &str) -> io::Result<()> {
@@ -284,6 +340,7 @@ fn as_json(path: &Path, examined: Option<&VerifiedSkill>, failed: Option<&Comman
             ("tier", json!(examined.tier())),
             ("differences", differences.collect()),
             ("not_covered", json!(examined.uncovered)),
+            ("evaluations", examined.evaluations.iter().map(evaluation_as_json).collect()),
             ("files", json!(examined.signed_folder.tree.digests().len())),
             ("integrity", json!(examined.signed_folder.tree.integrity())),
         ] {

@@ -109,7 +109,7 @@ fn read(path: &Path) -> Result<WorkflowFile, CommandError> {
 }
 
 /// Why a run would fail before its first node.
-fn problem(workflow: &WorkflowFile) -> Option<&'static str> {
+pub(super) fn problem(workflow: &WorkflowFile) -> Option<&'static str> {
     let has_start =
         workflow.graph.nodes().iter().any(|node| matches!(node.work, NodeKind::Start { .. }));
     if !has_start {
@@ -201,6 +201,7 @@ async fn host(
         features: Features { http: !args.allow_http.is_empty(), code: args.allow_code },
         http,
         code: CodePolicy::default(),
+        agent: None,
     })
 }
 

@@ -17,6 +17,9 @@ pub(crate) const ADDRESS: &str = "127.0.0.1:7878";
 /// Default number of seconds that open streams may continue after a request to stop.
 pub(crate) const GRACE: u64 = 20;
 
+/// How long the history of runs is kept.
+pub(crate) const KEEP_RUNS_DAYS: u64 = 30;
+
 /// Settings of one layer: a file, the environment, or the command line.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -45,6 +48,8 @@ pub(crate) struct ServeLayer {
     pub(crate) quota: Option<Quota>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) grace: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) keep_runs: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) log: Option<LogFormat>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -278,7 +283,7 @@ impl fmt::Display for Quota {
 
 impl ServeLayer {
     /// Every setting with its default. Environment variables are `SAVOIR_` and the name in capitals.
-    pub(crate) fn defaults() -> [(&'static str, Value); 24] {
+    pub(crate) fn defaults() -> [(&'static str, Value); 25] {
         [
             ("address", json!(ADDRESS)),
             ("admin-email", Value::Null),
@@ -290,6 +295,7 @@ impl ServeLayer {
             ("database", Value::Null),
             ("grace", json!(GRACE)),
             ("integrations", Value::Null),
+            ("keep-runs", json!(KEEP_RUNS_DAYS)),
             ("log", json!(LogFormat::default())),
             ("log-level", json!(LogLevel::default())),
             ("public-url", Value::Null),
@@ -344,6 +350,11 @@ impl ServeLayer {
                 let problem = |_| wrong(format!("`{value}` is not a number of seconds"));
                 layer.grace = Some(seconds.map_err(problem)?);
             }
+            "keep-runs" => {
+                let days = value.parse();
+                let problem = |_| wrong(format!("`{value}` is not a number of days"));
+                layer.keep_runs = Some(days.map_err(problem)?);
+            }
             "log" => layer.log = Some(LogFormat::from_str(&value, false).map_err(wrong)?),
             "log-level" => {
                 layer.log_level = Some(LogLevel::from_str(&value, false).map_err(wrong)?);
@@ -384,6 +395,7 @@ impl ServeLayer {
             rate_limit: self.rate_limit.or(below.rate_limit),
             quota: self.quota.or(below.quota),
             grace: self.grace.or(below.grace),
+            keep_runs: self.keep_runs.or(below.keep_runs),
             log: self.log.or(below.log),
             log_level: self.log_level.or(below.log_level),
             workflow_hosts: self.workflow_hosts.or(below.workflow_hosts),

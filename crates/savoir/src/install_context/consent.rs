@@ -9,10 +9,11 @@ use savoir_package::{
     install::{
         CheckedSkill, FetchReason, InstallPlan, InstallQuestion, InstallRefusal, PlannedChange,
     },
-    lock::{AddedCapability, Capability, Lock, LockedSource},
+    lock::{AddedCapability, Capability, Lock, LockedSkill, LockedSource},
     source::{Commit, PinnedSource, Reference},
     trust::{Tier, TrustedSources},
 };
+use semver::Version;
 use serde_json::{Value, json};
 
 use self::screen::Screen;
@@ -145,7 +146,9 @@ impl Consent {
             InstallQuestion::Review(_) => true,
         });
         let moved = old.and_then(|old| moved_tag(&old.source, &ready.source));
-        OpenSkill { ready, questions, before, moved, trusted }
+        let lost = old.and_then(|old| lost_signature(old, ready));
+        let notes = moved.into_iter().chain(lost).collect();
+        OpenSkill { ready, questions, before, notes, trusted }
     }
 
     /// Skills that the scan blocks and that were not allowed by name, with the reason.
@@ -204,7 +207,8 @@ pub(crate) fn take_replacing(ready: &mut Vec<CheckedSkill>, lock: &Lock) -> Vec<
 /// The description of one skill.
 pub(crate) fn describe_skill(ready: &CheckedSkill) -> String {
     let mut page = String::new();
-    let open = OpenSkill { ready, questions: Vec::new(), before: None, moved: None, trusted: None };
+    let (questions, notes) = (Vec::new(), Vec::new());
+    let open = OpenSkill { ready, questions, before: None, notes, trusted: None };
     screen::describe(&mut page, &open);
     page
 }
@@ -215,8 +219,9 @@ struct OpenSkill<'a> {
     questions: Vec<InstallQuestion>,
     /// The source of the skill that it replaces, if different.
     before: Option<String>,
-    /// A note that its tag moved to another commit than the locked one.
-    moved: Option<String>,
+    /// What is suspicious compared with the installed version: its tag moved to another commit, or
+    /// its signature is gone.
+    notes: Vec<String>,
     /// The rule by which the user trusts its source.
     trusted: Option<String>,
 }
@@ -242,6 +247,18 @@ fn moved_tag(old: &LockedSource, new: &LockedSource) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// The note that the installed version was signed and the new one is not.
+fn lost_signature(old: &LockedSkill, ready: &CheckedSkill) -> Option<String> {
+    let key = old.signature.as_ref().filter(|_| ready.attestation.signed.is_none())?;
+    let by = old.signer.as_deref().filter(|signer| !signer.is_empty()).unwrap_or(key);
+    let version = if old.version == Version::new(0, 0, 0) {
+        "what is installed".to_owned()
+    } else {
+        old.version.to_string()
+    };
+    Some(format!("{version} was signed by {by}, and this version is not signed"))
 }
 
 /// The name of a skill that a change installs or replaces.
@@ -326,7 +343,7 @@ fn missing_consent_error(open: &[OpenSkill<'_>], growth: &[AddedCapability]) -> 
     if !names.is_empty() {
         flags.insert(0, "--yes".to_owned());
     }
-    let hint = format!("nothing was changed; to agree to what is shown: {}", flags.join(" "));
+    let hint = format!("nothing was changed; to agree to what is shown, add: {}", flags.join(" "));
     failed.hint(hint)
 }
 

@@ -59,9 +59,21 @@ impl Report {
             losses(change, &mut text);
         }
         if changes().next().is_none() {
-            text.push_str(if nothing { "nothing to do\n" } else { "savoir.lock is updated\n" });
+            text.push_str(&changed_files_line(plans));
         }
         output::text(&text)
+    }
+}
+
+/// Which files change, if no skill does.
+fn changed_files_line(plans: &[&InstallPlan]) -> String {
+    let files: BTreeSet<&str> = plans.iter().flat_map(|plan| plan.changed_files()).collect();
+    let files: Vec<&str> = files.into_iter().collect();
+    match files.as_slice() {
+        [] if plans.iter().all(|plan| plan.is_empty()) => "nothing to do\n".to_owned(),
+        [] => "every file of the project is unchanged\n".to_owned(),
+        [file] => format!("{file} is updated\n"),
+        [first @ .., last] => format!("{} and {last} are updated\n", first.join(", ")),
     }
 }
 

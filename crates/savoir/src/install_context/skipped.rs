@@ -159,7 +159,7 @@ pub(crate) fn without_unmet_needs(
             let Some(need) = unmet(one) else { return true };
             let error = CommandError::findings(format!("it needs the skill `{need}`"))
                 .named("missing-dependency")
-                .hint(format!("install `{need}` first, or together with it"));
+                .hint(format!("install `{need}` first, or name both: savoir install SKILL {need}"));
             skipped.push(Skipped::ready(one, error));
             false
         });

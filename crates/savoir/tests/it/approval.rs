@@ -139,6 +139,7 @@ fn yes_option_stores_the_approval() {
     // An addition stays until the approval is revoked.
     let again = sandbox.run(&["approve", "demo"]);
     assert!(again.code == 0 && again.stdout.contains("is approved already"), "{again}");
+    assert!(again.stdout.contains("you add      ") && again.stdout.contains("/out"), "{again}");
     assert_eq!(sandbox.run(&["revoke", "demo"]).code, 0);
     assert_eq!(sandbox.run(&["approve", "demo", "--yes"]).code, 0);
     assert!(approvals(&sandbox)[0]["extra"]["write"].is_null());

@@ -47,6 +47,8 @@ fn check(events: &[Value]) {
     let names: Vec<&str> = events.iter().filter_map(|event| event["event"].as_str()).collect();
     let tokens = names.iter().filter(|name| **name == "token").count();
     assert!(tokens > 0, "{events:?}");
+    // The skill limits the answer, and a model that had more to say is reported.
+    let names: Vec<&str> = names.into_iter().filter(|name| *name != "warning").collect();
     let expected = [vec!["thought"; 5], vec!["token"; tokens], vec!["done"]].concat();
     assert_eq!(names, expected, "{events:?}");
     let words = events.iter().filter_map(|event| event["data"]["content"].as_str());

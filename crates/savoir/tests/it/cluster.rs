@@ -206,10 +206,12 @@ fn run_continues_on_another_server_after_a_kill() {
         }
         assert_eq!(answer.status, 409, "{}", answer.body);
         assert_eq!(answer.json()["detail"], "Execution is still running");
-        assert!(died.elapsed() < Duration::from_secs(45), "the lease does not end");
+        assert!(died.elapsed() < Duration::from_secs(6), "the lease does not end");
         thread::sleep(Duration::from_millis(500));
     };
-    let told: Vec<Value> = events(&answer.body).into();
+    // What a model call used can be reported before the events that wait to be sent.
+    let told = events(&answer.body).into_iter().filter(|event| event["event"] != "usage");
+    let told: Vec<Value> = told.collect();
     assert_eq!(told[0]["event"], "workflow_start");
     assert_eq!(told[0]["data"]["resumed"], true);
     let begun: Vec<&Value> = told
@@ -295,8 +297,9 @@ fn unreachable_bucket_is_reported_without_partial_writes() {
     assert_eq!(answer.json(), body);
     assert_eq!(server.ask("GET", "/health", "", None).status, 200);
     let made = server.ask("POST", "/api/v1/skills", &token, Some(&skill));
-    assert_eq!(made.status, 500, "{}", made.body);
-    assert_eq!(made.json(), json!({"detail": "Failed to create skill"}));
+    assert_eq!(made.status, 503, "{}", made.body);
+    let detail = "The database or the storage of the server does not answer. Try again later.";
+    assert_eq!(made.json(), json!({"detail": detail}));
     assert!(made.head.contains("\nx-request-id: "), "{}", made.head);
     let listed = server.ask("GET", "/api/v1/skills", &token, None);
     assert_eq!((listed.status, &listed.json()["detail"]), (500, &json!("Failed to list skills")));

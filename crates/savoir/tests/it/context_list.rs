@@ -44,6 +44,28 @@ fn a_preamble_has_a_line_for_each_skill() {
 }
 
 #[test]
+fn skills_that_codex_brings_are_listed_for_codex_only() {
+    let sandbox = test_env(&SKILLS[3..]);
+    let text = "---\nname: imagegen\ndescription: Makes images.\n---\nDo it.\n";
+    sandbox.write("home/.codex/skills/.system/imagegen/SKILL.md", text);
+    let all = run(&sandbox, &["context", "show"]);
+    assert_eq!(all.stdout, "- pdf: Reads PDF files.\n", "{all}");
+    let codex = run(&sandbox, &["context", "show", "--agent", "codex"]);
+    assert_eq!(codex.stdout, "- imagegen: Makes images.\n- pdf: Reads PDF files.\n", "{codex}");
+}
+
+#[test]
+fn disabled_skill_is_not_visible_in_the_simulation() {
+    let sandbox = test_env(&SKILLS[..2]);
+    let disabled = run(&sandbox, &["disable", "mail", "--agent", "claude-code"]);
+    assert_eq!(disabled.code, 0, "{disabled}");
+    let check = ["context", "simulate", "--agent", "claude-code", "--check", "mail"];
+    let simulated = run(&sandbox, &check);
+    assert_eq!(simulated.code, 1, "{simulated}");
+    assert!(simulated.stdout.contains("it is disabled"), "{simulated}");
+}
+
+#[test]
 fn recently_used_skills_come_first() {
     let sandbox = test_env(&SKILLS);
     let used = r#"{"format":1,"skills":{"pdf":{"last":1700000000,"times":1},"gone":{"last":1700000009,"times":1}}}"#;
@@ -133,24 +155,24 @@ fn a_simulation_reads_skills_as_its_host_does() {
     assert_eq!(visibility_of(&claude, "nameless"), (true, "- nameless: Has no name."));
     assert_eq!(visibility_of(&claude, "odd"), (true, "- odd: Is odd."), "the folder wins");
     assert_eq!(visibility_of(&claude, "text-meta"), (true, "- text-meta: Reads."));
-    assert_eq!(visibility_of(&claude, "bare"), (true, "- bare: Places bets for you."));
+    assert_eq!(visibility_of(&claude, "bare"), (true, "- bare: Bare"), "the first line");
     assert_eq!(visibility_of(&claude, "prose"), (true, "- prose: Only prose."));
-    for name in ["colon", "garbage"] {
-        let (seen, why) = visibility_of(&claude, name);
-        assert!(!seen && why.contains("YAML") && why.contains("savoir check"), "{name}: {why}");
-    }
+    assert_eq!(visibility_of(&claude, "colon"), (true, "- colon: Do this: that"), "it repairs");
+    assert_eq!(visibility_of(&claude, "garbage"), (true, "- garbage: Do."), "the text remains");
 
     let codex = visible_skills(&sandbox, "codex");
     let line = |name: &str| visibility_of(&codex, name).1.split(" (file: ").next().unwrap();
     assert_eq!(line("nameless"), "- nameless: Has no name.");
     assert_eq!(line("Odd Name"), "- Odd Name: Is odd.");
-    assert_eq!(line("text-meta"), "- text-meta: Reads.");
     assert_eq!(line("colon"), "- colon: Do this: that", "it repairs");
     for name in ["bare", "prose"] {
         let (seen, why) = visibility_of(&codex, name);
         assert!(!seen && why.contains("description"), "{name}: {why}");
     }
-    assert!(!visibility_of(&codex, "garbage").0);
+    for name in ["garbage", "text-meta"] {
+        let (seen, why) = visibility_of(&codex, name);
+        assert!(!seen && why.contains("YAML") && why.contains("savoir check"), "{name}: {why}");
+    }
     let found = run(&sandbox, &["simulate", "--agent", "codex", "--check", "odd", "Odd Name"]);
     assert_eq!(found.code, 0, "by its folder and by its name: {found}");
 }
@@ -185,7 +207,7 @@ fn codex_has_its_own_rules() {
     let (seen, line) = visibility_of(&codex, "long");
     // The path of the file may have the letter, too.
     let text = line.split(" (file: ").next().unwrap_or_default();
-    assert!(seen && text.matches('x').count() == 1024, "{line}");
+    assert!(seen && text.ends_with("x...") && text.matches('x').count() == 1021, "{line}");
 
     let claude = visible_skills(&sandbox, "claude-code");
     let twins: Vec<_> = claude.iter().filter(|(name, ..)| name == "twice").collect();

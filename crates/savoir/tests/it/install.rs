@@ -281,7 +281,7 @@ fn skills_are_verified_by_name() {
     test_env.sandbox.write("project/.claude/skills/mail/SKILL.md", GOOD);
     assert_eq!(
         test_env.run_ok(&["verify", "pdf"]).stdout,
-        "1 skill: every file matches savoir.lock\n"
+        "`pdf` is unsigned, experimental\n1 skill: every file matches savoir.lock\n"
     );
     assert_eq!(test_env.run(&["verify", "mail"]).code, 1);
     assert_eq!(test_env.run(&["verify", "--all"]).code, 1);
@@ -303,6 +303,76 @@ fn verify_lists_skills_without_a_lock_entry() {
     test_env.sandbox.write("project/savoir.lock", lock);
     let edited = test_env.run(&["verify"]);
     assert!(edited.code == 3 && edited.stdout.contains("tools"), "{edited}");
+}
+
+#[test]
+fn frozen_refuses_edited_files() {
+    let test_env = TestEnv::with_pdf();
+    let good = test_env.read(PDF);
+    test_env.sandbox.write(PDF, GOOD);
+    for frozen in [&["sync", "--frozen"][..], &["install", "--frozen"]] {
+        let edited = test_env.run(frozen);
+        assert_eq!(edited.code, 1, "{edited}");
+        assert!(edited.stderr.contains("edited since it was installed"), "{edited}");
+        assert!(edited.stderr.contains("savoir sync --frozen --force"), "{edited}");
+        assert_eq!(test_env.read(PDF), GOOD, "nothing was changed");
+    }
+    test_env.run_ok(&["sync", "--frozen", "--force"]);
+    assert_eq!(test_env.read(PDF), good);
+    assert_eq!(test_env.run_ok(&["install", "--frozen"]).stdout, "nothing to do\n");
+}
+
+#[test]
+fn verify_of_a_name_shows_its_signature() {
+    let unsigned = TestEnv::with_pdf().run_ok(&["verify", "pdf"]);
+    assert!(unsigned.stdout.starts_with("`pdf` is unsigned, experimental\n"), "{unsigned}");
+    let test_env = TestEnv::new();
+    test_env.skill("elsewhere/pdf", "1.0.0", "Read it.");
+    test_env.run_ok(&["keys", "new", "ada"]);
+    test_env.run_ok(&["sign", "../elsewhere/pdf", "--key", "ada"]);
+    test_env.run_ok(&["install", "../elsewhere/pdf", "--allow-experimental"]);
+    let stranger = test_env.run_ok(&["verify", "pdf"]);
+    assert!(
+        stranger.stdout.contains(", which you do not trust for it, experimental"),
+        "{stranger}"
+    );
+    let public = test_env.sandbox.path("home/.config/savoir/keys/ada.pub").display().to_string();
+    test_env.run_ok(&["keys", "trust", &public, "--publisher", "Ada"]);
+    test_env.run_ok(&["sync"]);
+    let known = test_env.run_ok(&["verify", "pdf"]);
+    assert!(known.stdout.starts_with("`pdf` is signed by Ada, ed25519:"), "{known}");
+    assert!(known.stdout.contains(", 1 signed with a key that you trust\n"), "{known}");
+    let json = test_env.run_ok(&["verify", "pdf", "--json"]).json();
+    assert_eq!(json["signatures"][0]["signer"], "Ada", "{json}");
+    assert_eq!(json["signatures"][0]["tier"], "community", "{json}");
+}
+
+#[test]
+fn wrong_signature_is_not_installed() {
+    let test_env = TestEnv::new();
+    test_env.skill("elsewhere/pdf", "1.0.0", "Read it.");
+    test_env.run_ok(&["keys", "new", "ada"]);
+    test_env.run_ok(&["sign", "../elsewhere/pdf", "--key", "ada"]);
+    let install = ["install", "../elsewhere/pdf", "--yes"];
+    let record = test_env.read("elsewhere/pdf/signature.json");
+    let wrong = record.replace("\"algorithm\": \"ed25519\"", "\"algorithm\": \"rsa\"");
+    assert_ne!(wrong, record);
+    test_env.sandbox.write("elsewhere/pdf/signature.json", &wrong);
+    let refused = test_env.run(&install);
+    assert!(refused.code == 3 && refused.stderr.contains("`algorithm` is \"rsa\""), "{refused}");
+    test_env.sandbox.write("elsewhere/pdf/signature.json", &record);
+    test_env.skill("elsewhere/pdf", "1.0.0", "Read something else.");
+    let refused = test_env.run(&install);
+    assert!(refused.code == 3 && refused.stderr.contains("is not what was signed"), "{refused}");
+    assert!(!test_env.has(PDF));
+    // Without a signature it is unsigned, and an update says so.
+    test_env.skill("elsewhere/pdf", "1.0.0", "Read it.");
+    test_env.run_ok(&install);
+    test_env.skill("elsewhere/pdf", "1.1.0", "Read more.");
+    std::fs::remove_file(test_env.sandbox.path("elsewhere/pdf/signature.json")).expect("a file");
+    let updated = test_env.run_ok(&["update", "pdf", "--yes"]);
+    assert!(updated.stderr.contains("1.0.0 was signed by "), "{updated}");
+    assert!(updated.stderr.contains("and this version is not signed"), "{updated}");
 }
 
 #[test]

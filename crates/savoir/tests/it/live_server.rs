@@ -37,6 +37,15 @@ pub(crate) enum ProviderBehavior {
     Refuses,
     /// Asks for one call after the other, each a name and arguments; then sends these words.
     Calls(&'static [(&'static str, &'static str)], &'static [&'static str]),
+    /// Answers as a function of the question says.
+    Script(fn(&Value) -> ScriptedReply),
+}
+
+/// The answer of a script.
+pub(crate) enum ScriptedReply {
+    Says(String),
+    /// Asks for a call: a name and arguments.
+    Calls(&'static str, String),
 }
 
 impl Provider {
@@ -84,8 +93,22 @@ fn answer(stream: TcpStream, behavior: ProviderBehavior, asked: &Mutex<Vec<Value
     }
     let body: Value = serde_json::from_slice(&body).ok()?;
     let done = answers_in(&body);
+    let scripted = match behavior {
+        ProviderBehavior::Script(script) => Some(script(&body)),
+        _ => None,
+    };
     asked.lock().ok()?.push(body);
+    let said;
     let words = match behavior {
+        ProviderBehavior::Script(_) => match scripted? {
+            ScriptedReply::Calls(name, arguments) => {
+                return ask_for(&mut out, (name, &arguments));
+            }
+            ScriptedReply::Says(text) => {
+                said = text;
+                vec![said.as_str()]
+            }
+        },
         ProviderBehavior::Refuses => {
             let error = json!({"error": {"message": "the key is wrong", "type": "auth"}});
             return reply(&mut out, "401 Unauthorized", &error);
@@ -365,7 +388,7 @@ fn request(
     write!(
         stream,
         "{method} {path} HTTP/1.1\r\nhost: {address}\r\n{bearer}content-type: {kind}\r\n\
-         accept: */*\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+         x-savoir-app: 1\r\naccept: */*\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
         body.len()
     )
     .ok()?;

@@ -14,10 +14,15 @@ mod clients;
 mod cluster;
 #[cfg(unix)]
 mod context_list;
+#[cfg(target_os = "linux")]
+mod contracts;
 mod convert;
 #[cfg(unix)]
 mod crash_recovery;
+mod diff;
 mod documentation;
+#[cfg(target_os = "linux")]
+mod eval;
 mod generated;
 #[cfg(unix)]
 mod hostile_inputs;
@@ -30,6 +35,8 @@ mod list;
 mod live_server;
 #[cfg(unix)]
 mod lookup;
+#[cfg(unix)]
+mod lsp;
 #[cfg(target_os = "linux")]
 mod mcp;
 #[cfg(unix)]
@@ -70,4 +77,5 @@ mod tools;
 #[cfg(unix)]
 mod trust;
 #[cfg(unix)]
+mod ui;
 mod workflow;

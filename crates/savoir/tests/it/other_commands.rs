@@ -81,6 +81,21 @@ fn new_skills_pass_a_strict_check() {
 }
 
 #[test]
+fn names_of_agent_flow_are_normalized_as_its_server_does() {
+    let sandbox = Sandbox::new();
+    for (name, proposal) in [("Héllo World__x", "hllo-worldx"), ("日本", "skill")] {
+        let run = sandbox.run(&["new", name, "--dialect", "agent-flow"]);
+        assert_eq!(run.code, 2, "{run}");
+        assert!(run.stderr.contains(&format!("hint: try `{proposal}`")), "{run}");
+    }
+    for name in ["1", "2fa"] {
+        assert_eq!(sandbox.run(&["new", name]).code, 2);
+        let run = sandbox.run(&["new", name, "--dialect", "agent-flow"]);
+        assert_eq!(run.code, 0, "{run}");
+    }
+}
+
+#[test]
 fn rules_prints_documentation() {
     let sandbox = Sandbox::new();
     let list = sandbox.run(&["rules"]);

@@ -34,7 +34,7 @@ fn a_file_and_a_folder() {
 }
 
 #[test]
-fn a_skill_has_one_owner() {
+fn owners_have_skills_of_the_same_name() {
     let sandbox = Sandbox::new();
     sandbox.write("tea.md", TEXT);
     sandbox.write("password", "correct horse\n");
@@ -46,18 +46,21 @@ fn a_skill_has_one_owner() {
     let run = sandbox.run(&["import", "tea.md", "--owner", "ann@example.org"]);
     assert_eq!(run.code, 0, "{run}");
     let run = sandbox.run(&["import", "tea.md", "--owner", "bob@example.org"]);
-    let told = "tea-2 was added; the name tea belongs to another skill\n";
-    assert_eq!((run.code, run.stdout.as_str()), (0, told), "{run}");
+    assert_eq!((run.code, run.stdout.as_str()), (0, "tea was added\n"), "{run}");
     let run = sandbox.run(&["import", "tea.md", "--json"]);
-    assert_eq!(run.json()["name"], "tea-3", "nor does it become everybody's: {run}");
+    assert_eq!(run.json()["name"], "tea", "{run}");
+    assert_eq!(run.json()["owner"], "shared", "{run}");
     sandbox.write("tea.md", TEXT.replace("Boil", "Heat"));
     let run = sandbox.run(&["import", "tea.md", "--owner", "bob@example.org"]);
-    assert!(run.stdout.starts_with("tea-2 was replaced"), "{run}");
+    assert!(run.stdout.starts_with("tea was replaced"), "{run}");
     let run = sandbox.run(&["import", "tea.md", "--owner", "nobody@example.org"]);
     assert!(run.code == 2 && run.stderr.contains("savoir admin list"), "{run}");
-    assert_eq!(sandbox.run(&["export", "tea", "--owner", "bob@example.org"]).code, 2);
-    let run = sandbox.run(&["export", "tea", "--owner", "ann@example.org"]);
-    assert_eq!(run.stdout, CLEAN, "without its owner: {run}");
+    for (owner, word) in [("ann@example.org", "Boil"), ("bob@example.org", "Heat")] {
+        let run = sandbox.run(&["export", "tea", "--owner", owner]);
+        assert_eq!(run.stdout, CLEAN.replace("Boil", word), "without its owner: {run}");
+    }
+    let run = sandbox.run(&["export", "tea"]);
+    assert_eq!(run.stdout, CLEAN, "that of all users: {run}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod commands;
 mod denials;
 mod doctor;
 mod environments;
+mod events;
 mod everyday;
 mod examples;
 mod fences;

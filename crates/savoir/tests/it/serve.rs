@@ -86,7 +86,10 @@ fn a_run_over_http_and_in_the_terminal_are_the_same() {
     let inputs = json!({"inputs": {"article": "Rain fell.", "tone": "dry"}});
     let answer = server.ask("POST", "/api/v1/skills/article-summary/run", &token, Some(&inputs));
     assert_eq!(answer.status, 200, "{}", answer.body);
-    let over_http: Vec<Value> = events(&answer.body).into();
+    let mut over_http: Vec<Value> = events(&answer.body).into();
+    let used = over_http.iter().find(|event| event["event"] == "usage").expect("its tokens");
+    assert_eq!(used["data"]["finish_reason"], "stop");
+    over_http.retain(|event| event["event"] != "usage");
 
     let words = ["run", "article-summary", "--input", "article=Rain fell.", "--input", "tone=dry"];
     let run = |more: &[&str]| {
@@ -127,7 +130,8 @@ fn stream_ends_with_a_message_when_the_server_stops() {
     }
     server.signal("-TERM");
     while stream.reader.read_line(&mut text).expect("a line") > 0 {}
-    let names: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("event: ")).collect();
+    let names = text.lines().filter_map(|line| line.strip_prefix("event: "));
+    let names: Vec<&str> = names.filter(|name| *name != "usage").collect();
     assert_eq!(&names[names.len() - 2..], ["error", "done"], "{text}");
     assert!(text.contains("The server is stopping"), "{text}");
     let (code, log) = server.wait();
@@ -172,15 +176,13 @@ fn the_link_makes_one_administrator() {
     let link = server.greeting.split("create one here: ").nth(1).expect("a link");
     let link = link.split_whitespace().next().expect("a link");
     let path = link.split_once(&server.address).expect("the address").1;
+    let (path, secret) = path.split_once("#token=").expect("a secret in the fragment");
     let page = server.ask("GET", path, "", None);
     assert_eq!(page.status, 200, "{}", page.body);
-    let secret = path.split_once("token=").expect("a secret").1;
-    let form =
-        format!("token={secret}&email=ada%40example.com&password=secret-word&again=secret-word");
-    let form = Value::String(form);
-    let made = server.ask("POST", "/setup", "", Some(&form));
+    let form = json!({"token": secret, "email": "ada@example.com", "password": "secret-word"});
+    let made = server.ask("POST", "/api/v1/setup", "", Some(&form));
     assert_eq!(made.status, 200, "{}", made.body);
-    let again = server.ask("POST", "/setup", "", Some(&form));
+    let again = server.ask("POST", "/api/v1/setup", "", Some(&form));
     assert!(again.status >= 400, "{}", again.body);
     let list = sandbox.run(&["admin", "list", "--json"]).json();
     let first = &list["accounts"][0];

@@ -94,3 +94,46 @@ fn stopped_workflow_can_be_resumed() {
     assert_eq!(answer.status, 200, "{}", answer.body);
     assert!(answer.body.contains("\"final_output\": \"Done.\""), "{}", answer.body);
 }
+
+#[test]
+fn killed_workflow_can_be_resumed_within_seconds() {
+    let sandbox = Sandbox::new();
+    let provider = Provider::new(ProviderBehavior::Dawdles);
+    let server = TestServer::start(&sandbox, &["--rate-limit", "off"], Some(&provider));
+    let token = server.log_in(&sandbox);
+    let graph = json!({
+        "nodes": [{"id": "s", "type": "start"}, {"id": "m", "type": "llm"}],
+        "edges": [{"source": "s", "target": "m"}],
+    });
+    let workflow = json!({"name": "long", "graph_data": graph});
+    let made = server.ask("POST", "/api/v1/workflows", &token, Some(&workflow)).json();
+    let path = format!("/api/v1/workflows/{}/execute", made["id"].as_str().expect("an id"));
+    let mut stream =
+        server.send_streaming("POST", &path, &token, Some(&json!({"input": "Tell me."})));
+    let mut text = String::new();
+    while !text.contains("event: token") {
+        assert_ne!(stream.reader.read_line(&mut text).expect("a line"), 0, "{text}");
+    }
+    let id = text.split("\"execution_id\": \"").nth(1).and_then(|rest| rest.split('"').next());
+    let path = format!("/api/v1/workflows/executions/{}/resume", id.expect("an id"));
+    let running = server.ask("POST", &path, &token, None);
+    assert_eq!(running.status, 409, "{}", running.body);
+    assert!(running.head.contains("retry-after: 2"), "{}", running.head);
+    server.signal("-KILL");
+    let killed = Instant::now();
+    assert_eq!(server.wait().0, None, "it was killed");
+
+    let quick = Provider::new(ProviderBehavior::Says(&["Done."]));
+    let server = TestServer::start(&sandbox, &["--rate-limit", "off"], Some(&quick));
+    let answer = loop {
+        let answer = server.ask("POST", &path, &token, None);
+        if answer.status != 409 {
+            break answer;
+        }
+        // Two seconds for the lease, the rest for a slow machine.
+        assert!(killed.elapsed() < Duration::from_secs(8), "{:?}", killed.elapsed());
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    assert!(answer.body.contains("\"final_output\": \"Done.\""), "{}", answer.body);
+}

@@ -186,6 +186,19 @@ fn only_public_keys_are_trusted() {
 }
 
 #[test]
+fn trusting_a_key_again_says_what_it_replaces() {
+    let sandbox = sandbox();
+    let trust = |more: &[&str]| {
+        assert_ok(sandbox.run(&[&["keys", "trust", PUBLIC, "--publisher", "Ada"], more].concat()))
+    };
+    assert_eq!(trust(&["--namespace", "demo"]).stdout.lines().count(), 1);
+    let again = trust(&["--namespace", "other"]);
+    assert!(again.stdout.contains("\nit replaces "), "{again}");
+    assert!(again.stdout.contains("only for demo\n"), "{again}");
+    assert_eq!(trust(&["--namespace", "other"]).stdout.lines().count(), 1, "nothing changed");
+}
+
+#[test]
 fn not_every_skill_can_be_signed() {
     let sandbox = sandbox();
     let refused = |path: &str, code: i32, what: &str| {
@@ -433,7 +446,7 @@ fn sources_that_mean_nothing_are_refused() {
         assert!(run.stderr.contains(told), "{source}: {run}");
     }
     let run = sandbox.run(&["trust", "add", "acme/*"]);
-    assert!(run.code == 1 && run.stderr.contains("no registry is set for `acme`"), "{run}");
+    assert!(run.code == 2 && run.stderr.contains("no registry is set for `acme`"), "{run}");
     assert!(!sandbox.path(".config/savoir/trusted-sources.toml").exists());
     // A key of your own is known by its identifier.
     assert_ok(sandbox.run(&["trust", "add", &format!("key:{KEY_ID}")]));

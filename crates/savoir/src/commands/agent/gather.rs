@@ -100,7 +100,10 @@ impl<'a> SkillGatherer<'a> {
             let place = installed.shown(&locked.file).into_owned();
             let tree = self.store.get(&locked.skill.integrity).ok().flatten();
             match tree.or_else(|| installed_files(locked)) {
-                Some(tree) => self.offer(&tree, name, &place, SkillLocationKind::Locked),
+                Some(tree) => {
+                    let folder = locked.written.first().map(|written| written.folder.clone());
+                    self.offer(&tree, (name, &place), SkillLocationKind::Locked, folder);
+                }
                 None => self.refuse(name, &place, "it is not installed: run savoir sync"),
             }
         }
@@ -127,14 +130,20 @@ impl<'a> SkillGatherer<'a> {
         let real = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
         let called = real.file_name().unwrap_or_default().to_string_lossy();
         match Tree::read(folder) {
-            Ok(tree) => self.offer(&tree, &called, place, way),
+            Ok(tree) => self.offer(&tree, (&called, place), way, Some(folder.to_owned())),
             Err(error) => self.refuse(&called, place, &error.to_string()),
         }
     }
 
-    fn offer(&mut self, tree: &Tree, called: &str, place: &str, way: SkillLocationKind) {
+    fn offer(
+        &mut self,
+        tree: &Tree,
+        (called, place): (&str, &str),
+        way: SkillLocationKind,
+        folder: Option<PathBuf>,
+    ) {
         match LocalSkill::of(tree, called, &self.trust) {
-            Ok(offer) => self.offers.add(offer.at(place.to_owned(), way)),
+            Ok(offer) => self.offers.add(offer.at(place.to_owned(), way).in_folder(folder)),
             Err(why) => self.refuse(called, place, &why),
         }
     }

@@ -50,6 +50,7 @@ fn member_json(member: &AssemblyMember<'_>) -> Value {
         "requested_by": demands,
         "found": member.offer.map(|offer| offer.way),
         "place": member.offer.map(|offer| &offer.place),
+        "folder": member.offer.and_then(|offer| offer.folder.as_deref()),
         "integrity": member.offer.map(|offer| &offer.integrity),
         "dialect": summary.map(|summary| summary.dialect),
         "description": summary.map(|summary| &summary.description),

@@ -7,11 +7,18 @@ use std::{
 };
 
 use savoir_agent::disclosure::hosts::{
-    HOSTS, HostRules, InstalledSkill as Shown, Simulation, SkillFiles, SkillVisibility,
+    HOSTS, HostRules, InstalledSkill as Shown, ShownDescription, Simulation, SkillFiles,
+    SkillScope, SkillVisibility,
 };
-use savoir_package::{Agent, ledger::LedgerEntry};
+use savoir_engine::Home;
+use savoir_package::{
+    Agent,
+    agents::Scope,
+    ledger::{LedgerEntry, SkillLocation},
+};
 
 use crate::{
+    agent_settings::DisabledSkills,
     error::CommandError,
     installed::{Installed, in_parallel},
     load, output,
@@ -26,7 +33,7 @@ Examples:
   savoir context simulate --agent codex --check pdf    exit code 1 if the model does not see it
   savoir context simulate --agent claude-code --json   include the rules and their sources
 
-If there are many skills, agents shorten descriptions or leave out skills without a warning.")]
+If there are many skills, agents drop descriptions or leave out skills without a warning.")]
 pub(crate) struct Args {
     /// Agent to simulate
     #[arg(long, value_name = "ID", value_parser = super::super::agents(&SIMULATED_AGENTS))]
@@ -69,7 +76,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     installed.warn();
     let sees = |entry: &&LedgerEntry| entry.agents().contains(&args.agent);
     let entries: Vec<&LedgerEntry> = installed.ledger.entries().iter().filter(sees).collect();
-    let skills = in_parallel(&entries, |entry| read_as_agent(entry, host));
+    let off = DisabledSkills::read(&[args.agent], &installed, &Home::from_environment()?)?;
+    let skills = in_parallel(&entries, |entry| {
+        let shown = read_as_agent(entry, args.agent, host);
+        match off.agents(entry.name(), &[entry.path().to_owned()]).next() {
+            Some(_) => Shown { hidden: Some("it is disabled".to_owned()), ..shown },
+            None => shown,
+        }
+    });
     let simulation = host.simulate(skills, args.context);
     if args.json {
         output::json(&simulation)?;
@@ -89,11 +103,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 }
 
 /// Reads a skill as the agent does, even if it is invalid.
-fn read_as_agent(entry: &LedgerEntry, host: &HostRules) -> Shown {
+fn read_as_agent(entry: &LedgerEntry, agent: &'static Agent, host: &HostRules) -> Shown {
     let unread = |path: PathBuf, why: String| Shown {
         name: entry.name().to_owned(),
         path: path.to_string_lossy().into_owned(),
-        broken: Some(why),
+        hidden: Some(why),
         ..Shown::default()
     };
     let Ok(path) = load::skill_file(entry.path()) else {
@@ -105,12 +119,26 @@ fn read_as_agent(entry: &LedgerEntry, host: &HostRules) -> Shown {
     };
     let side = host.side_file().map(|file| entry.path().join(file));
     let side = side.and_then(|side| load::source(&side, load::origin_of(&side)).ok());
-    host.read(SkillFiles {
-        folder: entry.name(),
-        path: &path.to_string_lossy(),
+    let place = first_place(entry, agent);
+    let file = path.file_name().unwrap_or_default();
+    let seen = place.and_then(SkillLocation::link).map_or(path.clone(), |link| link.join(file));
+    let folder = seen.parent().and_then(Path::file_name).unwrap_or_default();
+    let user = place.is_some_and(|place| place.scope() == Scope::User);
+    host.read(&SkillFiles {
+        folder: &folder.to_string_lossy(),
+        path: &seen.to_string_lossy(),
+        root: &place.map_or(Path::new(""), SkillLocation::folder).to_string_lossy(),
+        scope: if user { SkillScope::User } else { SkillScope::Project },
         text: source.text(),
         side: side.as_ref().map(savoir_skill::Source::text),
     })
+}
+
+/// Where the agent finds the skill first: agents read the folders of the user before the others.
+fn first_place<'a>(entry: &'a LedgerEntry, agent: &'static Agent) -> Option<&'a SkillLocation> {
+    let places = entry.places().iter();
+    let read = places.filter(|place| place.agents().any(|reader| reader == agent));
+    read.min_by_key(|place| place.scope() != Scope::User)
 }
 
 /// Whether a word is the name of the skill or of its folder.
@@ -132,12 +160,13 @@ fn missing(simulation: &Simulation, wanted: &[String]) -> Vec<String> {
 }
 
 fn table(simulation: &Simulation) -> String {
-    let Simulation { agent, context, budget, tokens, skills, .. } = simulation;
+    let Simulation { agent, version, context, budget, tokens, skills, .. } = simulation;
     let seen = skills.iter().filter(|visibility| visibility.visible).count();
     let mut text = format!(
-        "{agent} with {context} tokens: the skill list takes about {tokens} of {budget} tokens; \
-         {seen} of {} are visible\n",
-        output::plural(skills.len(), "skill")
+        "{agent} {version} with {context} tokens: the skill list takes about {tokens} of {budget} tokens; \
+         {seen} of {} {} visible\n",
+        output::plural(skills.len(), "skill"),
+        if skills.len() == 1 { "is" } else { "are" }
     );
     let rows: Vec<[Cow<'_, str>; 3]> = skills.iter().map(row).collect();
     if !rows.is_empty() {
@@ -148,10 +177,11 @@ fn table(simulation: &Simulation) -> String {
 }
 
 fn row(visibility: &SkillVisibility) -> [Cow<'_, str>; 3] {
-    let seen = match (visibility.visible, visibility.truncated) {
-        (true, false) => "whole",
-        (true, true) => "cut",
-        (false, _) => "no",
+    let seen = match visibility.description {
+        Some(ShownDescription::Whole) => "whole",
+        Some(ShownDescription::Cut) => "cut",
+        Some(ShownDescription::Dropped) => "name only",
+        None => "no",
     };
     [
         output::cell(&visibility.name),

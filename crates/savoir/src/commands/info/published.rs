@@ -167,7 +167,10 @@ impl PublishedDetails {
         page.field("changelog", &changes(changelog.unwrap_or_default()));
         page.field("registry tier", self.tier().as_str());
         page.field("claimed tier", &self.claimed_tier_text());
-        page.field("signed by", line.signer.as_deref().unwrap_or("nobody"));
+        let signer = line.signer.as_deref().unwrap_or("nobody");
+        // A skill without a namespace has its own publishers.
+        let alone = signer.strip_prefix("_/").map(|name| format!("the publishers of {name}"));
+        page.field("signed by", alone.as_deref().unwrap_or(signer));
         page.list("permissions", or_none(&line.permissions));
         page.list("tools", or_none(&line.tools));
         page.list("needs", or_none(&line.dependencies));

@@ -7,7 +7,7 @@ use savoir_package::{
     registry::{Client, Name, wire::KeyInfo},
     trust::{PublicKey, Role, TrustStore, TrustedKey},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Trust, as_json, line};
 use crate::{ask, error::CommandError, output, runtime, trust::Keyring};
@@ -18,6 +18,21 @@ struct ListedKey {
     keys: Vec<KeyInfo>,
     /// Whether the name is that of a skill without a namespace.
     is_skill: bool,
+}
+
+/// A key to trust.
+struct NewTrust {
+    trusted: TrustedKey,
+    /// How it is trusted now: only for other skills.
+    before: Option<TrustedKey>,
+}
+
+impl NewTrust {
+    fn text(&self) -> String {
+        let before = self.before.as_ref().and_then(|before| before.namespaces.as_ref());
+        let before = before.map(|names| format!("; until now only for {}", names.join(", ")));
+        line(&self.trusted) + &printable(&before.unwrap_or_default())
+    }
 }
 
 pub(super) fn run(namespace: &str, args: &Trust) -> Result<ExitCode, CommandError> {
@@ -36,15 +51,17 @@ fn trust(namespace: &str, args: &Trust) -> Result<ExitCode, CommandError> {
     let (mut fresh, mut known) = (Vec::new(), Vec::new());
     for info in offered.keys.iter().filter(|key| key.revoked_at.is_none()) {
         let key = parse_key(info, &offered.address)?;
-        match store.get(&key.key_id()) {
-            // Keep the earlier decision of the user.
-            Some(trusted) => known.push(trusted.clone()),
-            None => fresh.push(TrustedKey {
-                key,
-                publisher: args.publisher.clone().unwrap_or_else(|| namespace.to_owned()),
-                role: Role::Publisher,
-                namespaces: namespaces.clone(),
-            }),
+        let Some(before) = store.get(&key.key_id()) else {
+            let publisher = args.publisher.clone().unwrap_or_else(|| namespace.to_owned());
+            let (role, namespaces) = (Role::Publisher, namespaces.clone());
+            let trusted = TrustedKey { key, publisher, role, namespaces };
+            fresh.push(NewTrust { trusted, before: None });
+            continue;
+        };
+        // Keep the earlier decision of the user, except that more skills are added.
+        match widened(before, namespaces.as_deref()) {
+            Some(trusted) => fresh.push(NewTrust { trusted, before: Some(before.clone()) }),
+            None => known.push(before.clone()),
         }
     }
     if fresh.is_empty() && known.is_empty() {
@@ -54,7 +71,7 @@ fn trust(namespace: &str, args: &Trust) -> Result<ExitCode, CommandError> {
     if !fresh.is_empty() {
         confirm_keys(namespace, args, &offered, &fresh)?;
         for key in &fresh {
-            TrustStore::trust(&keyring.list(), key)?;
+            TrustStore::trust(&keyring.list(), &key.trusted)?;
         }
     }
     print(args, &fresh, &known)
@@ -84,6 +101,21 @@ fn limits(namespace: &str, args: &Trust, offered: &ListedKey) -> Option<Vec<Stri
     offered.is_skill.then(|| vec![namespace.to_owned()])
 }
 
+/// The key with more skills; `None` if it is already trusted for all of these. Without `namespaces`,
+/// for every skill.
+fn widened(trusted: &TrustedKey, namespaces: Option<&[String]>) -> Option<TrustedKey> {
+    let names = trusted.namespaces.as_ref()?;
+    let Some(namespaces) = namespaces else {
+        return Some(TrustedKey { namespaces: None, ..trusted.clone() });
+    };
+    let is_covered = |pattern: &&String| {
+        names.contains(*pattern) || !pattern.ends_with('*') && trusted.covers(pattern)
+    };
+    let added: Vec<String> = namespaces.iter().filter(|name| !is_covered(name)).cloned().collect();
+    let namespaces = Some([names.as_slice(), &added].concat());
+    (!added.is_empty()).then(|| TrustedKey { namespaces, ..trusted.clone() })
+}
+
 /// Parses a key and checks its id, because the user confirms the id.
 fn parse_key(info: &KeyInfo, address: &str) -> Result<PublicKey, CommandError> {
     let wrong = |why: &dyn std::fmt::Display| {
@@ -102,7 +134,7 @@ fn confirm_keys(
     namespace: &str,
     args: &Trust,
     offered: &ListedKey,
-    fresh: &[TrustedKey],
+    fresh: &[NewTrust],
 ) -> Result<(), CommandError> {
     if args.yes {
         return Ok(());
@@ -110,9 +142,9 @@ fn confirm_keys(
     let mut page = format!("{} lists these keys for {namespace}:\n", offered.address);
     for key in fresh {
         // Writing to a string cannot fail.
-        let _ = writeln!(page, "  {}", line(key));
+        let _ = writeln!(page, "  {}", key.text());
     }
-    if fresh.iter().any(|key| key.namespaces.is_none()) {
+    if fresh.iter().any(|key| key.trusted.namespaces.is_none()) {
         page.push_str(
             "Any skill that they sign gets the tier community; to limit them to some skills: \
              --namespace NAME\n",
@@ -134,19 +166,16 @@ fn confirm_keys(
     Err(CommandError::refused("nothing was changed").named("not_agreed"))
 }
 
-fn print(
-    args: &Trust,
-    fresh: &[TrustedKey],
-    known: &[TrustedKey],
-) -> Result<ExitCode, CommandError> {
+fn print(args: &Trust, fresh: &[NewTrust], known: &[TrustedKey]) -> Result<ExitCode, CommandError> {
     if args.json {
-        let all = |keys: &[TrustedKey]| keys.iter().map(as_json).collect::<Vec<_>>();
-        output::json(&json!({ "trusted": all(fresh), "known": all(known) }))?;
+        let fresh: Vec<Value> = fresh.iter().map(|key| as_json(&key.trusted)).collect();
+        let known: Vec<Value> = known.iter().map(as_json).collect();
+        output::json(&json!({ "trusted": fresh, "known": known }))?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut text = String::new();
     for key in fresh {
-        let _ = writeln!(text, "trusted {}", line(key));
+        let _ = writeln!(text, "trusted {}", key.text());
     }
     for key in known {
         let _ = writeln!(text, "already trusted, unchanged: {}", line(key));

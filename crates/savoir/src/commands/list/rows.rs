@@ -12,7 +12,7 @@ use savoir_package::{
     agents::Scope,
     ledger::{Details, EntryError, LedgerEntry, Origin},
     lock::LockedSource,
-    trust::{self, Tier, TrustStore},
+    trust::{self, SignatureError, Tier, TrustStore},
 };
 use serde::Serialize;
 
@@ -197,6 +197,7 @@ fn attested_tier(entry: &LedgerEntry, version: Option<&str>, store: &TrustStore)
     let Ok(tree) = Tree::read(entry.path()) else { return "unreadable" };
     match trust::attest(&tree, entry.name(), version.unwrap_or_default(), store) {
         Ok(attestation) => attestation.tier.as_str(),
+        Err(SignatureError::Revoked { .. }) => "revoked key",
         Err(_) => "wrong signature",
     }
 }

@@ -1,7 +1,8 @@
 //! The settings files in which agents configure MCP servers.
 
 use std::{
-    env,
+    collections::BTreeSet,
+    env, fs,
     path::{Path, PathBuf},
 };
 
@@ -213,6 +214,41 @@ impl Client {
             jsonc::get(text, self.servers(), name)?
         };
         Ok(entry.map(|entry| words(&entry)))
+    }
+}
+
+/// The names of the MCP servers that the user configured for an agent, here or for every project.
+pub(crate) fn known_servers(home: &Path, project: &Path) -> BTreeSet<String> {
+    let clients = Client::AGENTS.iter().filter_map(|id| Client::of(Agent::by_id(id).ok()?));
+    let files = clients.flat_map(|client| {
+        [ConfigScope::User, ConfigScope::Project]
+            .into_iter()
+            .filter_map(move |scope| Some((client, client.file(scope, home, project)?)))
+    });
+    let mut names = BTreeSet::new();
+    for (client, file) in files {
+        // A file that is missing or broken has no servers.
+        let Ok(text) = fs::read_to_string(file) else { continue };
+        names.extend(client.server_names(&text));
+    }
+    names
+}
+
+impl Client {
+    fn server_names(self, text: &str) -> Vec<String> {
+        if self == Self::Codex {
+            let document = lines::with_plain_line_ends(text).parse::<DocumentMut>().ok();
+            let servers = document.as_ref().and_then(|found| found.get(self.servers()));
+            let table = servers.and_then(Item::as_table_like);
+            return table
+                .into_iter()
+                .flat_map(|all| all.iter())
+                .map(|(key, _)| key.to_owned())
+                .collect();
+        }
+        let servers = jsonc::get_at(text, &[self.servers()]).ok().flatten();
+        let servers = servers.as_ref().and_then(Value::as_object);
+        servers.into_iter().flat_map(|all| all.keys().cloned()).collect()
     }
 }
 

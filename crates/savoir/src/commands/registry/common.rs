@@ -88,6 +88,11 @@ fn with_namespace_hint(error: CommandError) -> CommandError {
 /// Prefix of skills without a namespace.
 pub(super) const NO_NAMESPACE_PREFIX: &str = "_/";
 
+/// A namespace as users know it: that of a skill without a namespace is its name.
+pub(super) fn without_prefix(namespace: &str) -> &str {
+    namespace.strip_prefix(NO_NAMESPACE_PREFIX).unwrap_or(namespace)
+}
+
 /// Asks about the team of a namespace. If the namespace does not exist or is not accessible, asks about
 /// the skill of that name without a namespace (`_/NAME`). Returns which of the two it was.
 pub(super) async fn load_team<T>(

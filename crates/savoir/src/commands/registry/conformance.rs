@@ -2,7 +2,7 @@
 
 use std::{
     env, fs,
-    io::{self, BufRead as _},
+    io::{self, BufRead as _, Read as _},
     path::PathBuf,
     process::ExitCode,
 };
@@ -20,6 +20,8 @@ use crate::{error::CommandError, output, runtime};
 /// Environment variables for the tokens.
 const TOKEN: &str = "SAVOIR_TOKEN";
 const OTHER_TOKEN: &str = "SAVOIR_OTHER_TOKEN";
+/// Longest token that is read from standard input.
+const MAX_TOKEN_BYTES: u64 = 64 * 1024;
 
 /// Check whether a registry conforms to the registry API
 #[derive(Debug, clap::Args)]
@@ -42,7 +44,7 @@ pub(crate) struct Args {
     /// Address of the registry
     #[arg(required_unless_present = "list")]
     url: Option<String>,
-    /// Token that may publish
+    /// Token that may publish; `-` reads it from the first line of standard input
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
     /// Token of another account, which must not be able to publish the same skills
@@ -130,7 +132,7 @@ async fn find(args: &Args) -> Result<TestedRegistry, CommandError> {
     let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
     let mut settings = TestSettings {
         url: url.clone(),
-        token: args.token.clone().or_else(|| variable(TOKEN)),
+        token: args.token.clone().or_else(|| variable(TOKEN)).map(from_input).transpose()?,
         other: args.other_token.clone().or_else(|| variable(OTHER_TOKEN)),
         namespace: args.namespace.clone(),
         read_only: args.read_only,
@@ -150,6 +152,20 @@ async fn find(args: &Args) -> Result<TestedRegistry, CommandError> {
             .named("unauthorized")
             .hint("give a token in SAVOIR_TOKEN, or an account: --email EMAIL --password-stdin")),
     }
+}
+
+/// The token; `-` stands for the first line of standard input.
+fn from_input(token: String) -> Result<String, CommandError> {
+    if token != "-" {
+        return Ok(token);
+    }
+    let mut line = String::new();
+    io::stdin().lock().take(MAX_TOKEN_BYTES).read_line(&mut line).map_err(|error| {
+        CommandError::input(format!("the token cannot be read: {error}"))
+            .named("token_unreadable")
+            .hint("give it on standard input, in UTF-8")
+    })?;
+    Ok(line.trim().to_owned())
 }
 
 async fn log_in(url: &str, email: &str) -> Result<String, CommandError> {

@@ -18,7 +18,7 @@ use serde_json::json;
 
 use super::{
     super::keys::public_key,
-    common::{Common, NO_NAMESPACE_PREFIX, change_team, load_team},
+    common::{Common, NO_NAMESPACE_PREFIX, change_team, load_team, without_prefix},
 };
 use crate::{error::CommandError, output, trust::Keyring};
 
@@ -121,7 +121,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
                     "namespace": namespace, "key_id": key_id, "label": label, "proved": proved,
                 });
                 let unproved = if proved { "" } else { UNPROVEN_KEY_HINT };
-                Ok((value, format!("registered key {key_id} for {namespace}\n{unproved}")))
+                let shown = without_prefix(&namespace);
+                Ok((value, format!("registered key {key_id} for {shown}\n{unproved}")))
             })
         }
         Command::Revoke { namespace, key_id, reason, common } => {
@@ -130,7 +131,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
                 let revoke = async |team: &str| client.revoke_key(team, &key).await;
                 let (namespace, ()) = change_team(client, namespace, revoke).await?;
                 let value = json!({ "namespace": namespace, "key_id": key_id, "revoked": true });
-                Ok((value, format!("revoked key {key_id} of {namespace}\n")))
+                let shown = without_prefix(&namespace);
+                Ok((value, format!("revoked key {key_id} of {shown}\n")))
             })
         }
     }

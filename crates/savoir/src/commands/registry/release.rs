@@ -1,4 +1,4 @@
-//! `savoir registry yank`, `unyank`, `deprecate`, `rescan` and `appeal`.
+//! `savoir registry yank`, `unyank`, `deprecate`, `rescan`, `appeal` and `request-audit`.
 
 use std::process::ExitCode;
 
@@ -102,6 +102,27 @@ pub(super) struct Appeal {
     common: Common,
 }
 
+/// Ask the auditors of a registry to review a version, for the tier `verified`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  savoir registry request-audit acme/pdf@1.2.0 --message \"the code is at https://example.com\"
+
+Administrators find the request in the audit log: savoir registry log. A version becomes `verified`
+when an auditor signs it: savoir registry sign.
+
+Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage.")]
+pub(super) struct RequestAudit {
+    /// The version
+    #[arg(value_name = "NAME@VERSION")]
+    target: VersionTarget,
+    /// What an auditor should know
+    #[arg(long, value_name = "TEXT")]
+    message: Option<String>,
+    #[command(flatten)]
+    common: Common,
+}
+
 impl Yank {
     pub(super) fn run(&self) -> Result<ExitCode, CommandError> {
         yank(&self.common, &self.target, true, self.reason.clone())
@@ -185,6 +206,18 @@ impl Appeal {
             client.appeal(name, version, &appeal).await?;
             let value = json!({ "name": name, "version": version.to_string(), "appealed": true });
             Ok((value, format!("sent the appeal for `{name}` {version}\n")))
+        })
+    }
+}
+
+impl RequestAudit {
+    pub(super) fn run(&self) -> Result<ExitCode, CommandError> {
+        let VersionTarget { name, version } = &self.target;
+        self.common.with(&self.target, async |client| {
+            let request = wire::AuditRequest { message: self.message.clone() };
+            client.request_audit(name, version, &request).await?;
+            let value = json!({ "name": name, "version": version.to_string(), "requested": true });
+            Ok((value, format!("asked for an audit of `{name}` {version}\n")))
         })
     }
 }

@@ -63,7 +63,7 @@ impl Greeting<'_> {
         let (database_text, files) =
             (self.location.shown_database(), self.location.shown_storage());
         lines.push(("data", format!("{database_text}, files in {files}")));
-        let skills = storage.skills().names().await?;
+        let skills = storage.skills().keys().await?;
         lines.push(("skills", plural(skills.len(), "skill")));
         lines.extend(self.models().await);
         let search = match self.models.embedder() {
@@ -83,8 +83,9 @@ impl Greeting<'_> {
     /// The available models, or how to set one up.
     async fn models(&self) -> Vec<(&'static str, String)> {
         if self.models.is_empty() {
+            let app = "none yet; add one in the web app under Administration, Models and keys,";
             let help = ModelError::NoProvider.help().unwrap_or_default();
-            return vec![("models", format!("none yet; {help}"))];
+            return vec![("models", app.to_owned()), ("", format!("or {help}"))];
         }
         let Ok(listed) = tokio::time::timeout(MODEL_LIST_TIMEOUT, self.models.list()).await else {
             let seconds = MODEL_LIST_TIMEOUT.as_secs();

@@ -1,8 +1,16 @@
-//! The log of a server, on standard error.
+//! The log of a server, on standard error and for the web app.
 
-use std::io;
+use std::{fmt as text, io};
 
-use tracing_subscriber::{EnvFilter, fmt, layer::SubscriberExt as _, util::SubscriberInitExt as _};
+use savoir_server::LogTail;
+use serde_json::{Map, Value};
+use tracing::{
+    Event, Level, Subscriber,
+    field::{Field, Visit},
+};
+use tracing_subscriber::{
+    EnvFilter, Layer, fmt, layer::Context, layer::SubscriberExt as _, util::SubscriberInitExt as _,
+};
 
 use crate::{
     config::{LogFormat, LogLevel},
@@ -10,10 +18,12 @@ use crate::{
     log_filter,
 };
 
-pub(super) fn start(format: LogFormat, level: LogLevel) -> Result<(), CommandError> {
+/// Starts the log, and returns its newest lines.
+pub(super) fn start(format: LogFormat, level: LogLevel) -> Result<LogTail, CommandError> {
     let filter = EnvFilter::try_new(log_filter::from(level.as_str()))
         .map_err(|error| CommandError::input(format!("cannot set up the log: {error}")))?;
-    let registry = tracing_subscriber::registry().with(filter);
+    let tail = LogTail::default();
+    let registry = tracing_subscriber::registry().with(filter).with(TailLayer(tail.clone()));
     let started = match format {
         LogFormat::Text => {
             let colour =
@@ -26,5 +36,64 @@ pub(super) fn start(format: LogFormat, level: LogLevel) -> Result<(), CommandErr
             .with(fmt::layer().json().flatten_event(true).with_writer(io::stderr))
             .try_init(),
     };
-    started.map_err(|error| CommandError::input(format!("cannot set up the log: {error}")))
+    started.map_err(|error| CommandError::input(format!("cannot set up the log: {error}")))?;
+    Ok(tail)
+}
+
+/// Copies each line of the log to a [`LogTail`].
+struct TailLayer(LogTail);
+
+impl<S: Subscriber> Layer<S> for TailLayer {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut fields = EventFields::default();
+        event.record(&mut fields);
+        let level = match *event.metadata().level() {
+            Level::ERROR => "error",
+            Level::WARN => "warn",
+            Level::INFO => "info",
+            Level::DEBUG => "debug",
+            Level::TRACE => "trace",
+        };
+        self.0.push(level, event.metadata().target(), &fields.message, fields.others);
+    }
+}
+
+/// The message and the other fields of an event.
+#[derive(Default)]
+struct EventFields {
+    message: String,
+    others: Map<String, Value>,
+}
+
+impl EventFields {
+    fn add(&mut self, field: &Field, value: Value) {
+        match (field.name(), value) {
+            ("message", Value::String(text)) => self.message = text,
+            (name, value) => {
+                self.others.insert(name.to_owned(), value);
+            }
+        }
+    }
+}
+
+impl Visit for EventFields {
+    fn record_debug(&mut self, field: &Field, value: &dyn text::Debug) {
+        self.add(field, format!("{value:?}").into());
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.add(field, value.into());
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.add(field, value.into());
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.add(field, value.into());
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.add(field, value.into());
+    }
 }

@@ -2,7 +2,11 @@
 
 use std::process::ExitCode;
 
-use savoir_package::install::{VerifyFault, VerifyProblem};
+use savoir_package::{
+    install::{VerifyFault, VerifyProblem},
+    lock::LockedSkill,
+    trust::Tier,
+};
 use serde_json::{Value, json};
 
 use crate::{error::CommandError, install_context::ScopeArgs, output};
@@ -38,12 +42,19 @@ pub(super) fn verify(
         .filter(|(name, skill)| is_meant(name) && !store.has(&skill.integrity))
         .map(|(name, _)| name)
         .collect();
+    // A skill with a problem has no signature that counts.
+    let is_sound = |name: &str| problems.iter().all(|problem| problem.skill != name);
+    let signatures: Vec<(&String, &LockedSkill)> =
+        locked.iter().filter(|(name, _)| is_meant(name) && is_sound(name)).collect();
     if as_json {
+        let signed: Vec<Value> =
+            signatures.iter().map(|(name, skill)| signature(name, skill)).collect();
         output::json(&json!({
             "lock": context.skill_set.root().join(savoir_package::lock::FILE),
             "skills": skills,
             "ok": problems.is_empty(),
             "problems": problems.iter().map(problem).collect::<Vec<_>>(),
+            "signatures": signed,
             "not_covered": uncovered,
             "not_installed_here": not_stored,
         }))?;
@@ -60,8 +71,18 @@ pub(super) fn verify(
             text.push_str(&output::sanitize(&line));
             text.push('\n');
         }
+        if !names.is_empty() {
+            for (name, skill) in &signatures {
+                text.push_str(&output::sanitize(&signature_line(name, skill)));
+                text.push('\n');
+            }
+        }
+        let signed = signatures.iter().filter(|(_, skill)| is_attested(skill)).count();
         let end = match problems.len() {
             0 if skills == 0 => "nothing to verify".to_owned(),
+            0 if signed > 0 => {
+                format!("every file matches savoir.lock, {signed} signed with a key that you trust")
+            }
             0 => "every file matches savoir.lock".to_owned(),
             count => output::plural(count, "problem"),
         };
@@ -79,6 +100,33 @@ pub(super) fn verify(
         }
     }
     Ok(ExitCode::from(problems.iter().map(severity).max().unwrap_or_default()))
+}
+
+/// Whether a key that the user trusts for the skill signed it.
+fn is_attested(skill: &LockedSkill) -> bool {
+    skill.signature.is_some() && skill.attested.is_some_and(|tier| tier > Tier::Experimental)
+}
+
+/// The signature of a skill, which was just compared with the lock.
+fn signature_line(name: &str, skill: &LockedSkill) -> String {
+    let tier = skill.tier;
+    let Some(key) = &skill.signature else {
+        return format!("`{name}` is unsigned, {tier}");
+    };
+    let by =
+        skill.signer.as_deref().filter(|signer| !signer.is_empty()).unwrap_or("an unknown key");
+    let trusted = if is_attested(skill) { "" } else { ", which you do not trust for it" };
+    format!("`{name}` is signed by {by}, {key}{trusted}, {tier}")
+}
+
+fn signature(name: &str, skill: &LockedSkill) -> Value {
+    json!({
+        "skill": name,
+        "signature": skill.signature,
+        "signer": skill.signer,
+        "attested_tier": skill.attested,
+        "tier": skill.tier,
+    })
 }
 
 fn severity(problem: &VerifyProblem) -> u8 {

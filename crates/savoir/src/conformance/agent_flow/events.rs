@@ -87,6 +87,7 @@ pub(super) fn workflow_events(input: &Value) -> OperationResult {
         features: Features::default(),
         http: HttpPolicy::default(),
         code: CodePolicy::default(),
+        agent: None,
     };
     let events = collect_events(async |out| {
         let run = WorkflowRun {

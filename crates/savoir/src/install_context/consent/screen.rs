@@ -79,7 +79,7 @@ impl Screen<'_> {
         let _ = writeln!(page, "{all} skills, {unsigned} of them unsigned{by_whom}");
         let (mut notable, plain): (Vec<&OpenSkill<'_>>, Vec<&OpenSkill<'_>>) =
             self.open.iter().partition(|open| {
-                open.before.is_some() || open.moved.is_some() || is_notable(open.ready)
+                open.before.is_some() || !open.notes.is_empty() || is_notable(open.ready)
             });
         if !plain.is_empty() {
             let names: Vec<&str> =
@@ -94,11 +94,10 @@ impl Screen<'_> {
         notable.sort_by_key(|open| std::cmp::Reverse(worst(open.ready)));
         for open in notable {
             let name = output::cell(&open.ready.summary.name);
-            let before = open.before.as_ref().map(|before| format!("replaces {before}; "));
-            let moved = open.moved.as_ref().map(|moved| format!("{moved}; "));
-            let line = before.unwrap_or_default()
-                + &moved.unwrap_or_default()
-                + &public_message(open.ready);
+            let before = open.before.as_ref().map(|before| format!("replaces {before}"));
+            let remarks = before.into_iter().chain(open.notes.iter().cloned());
+            let line: Vec<String> = remarks.chain([public_message(open.ready)]).collect();
+            let line = line.join("; ");
             let _ = writeln!(page, "  {name}: {}", output::cell(&line));
         }
     }
@@ -154,8 +153,8 @@ pub(super) fn describe(page: &mut String, open: &OpenSkill<'_>) {
     if let Some(before) = &open.before {
         field("replaces", before);
     }
-    if let Some(moved) = &open.moved {
-        field("warning", moved);
+    for note in &open.notes {
+        field("warning", note);
     }
     field("signed", &signature_text(ready));
     if let Some(rule) = &open.trusted {
@@ -305,9 +304,17 @@ fn signature_text(ready: &CheckedSkill) -> String {
         Some(signer) if signer.publisher.is_empty() => {
             format!("with the key {}, which you do not trust", signer.key_id)
         }
+        Some(signer) if !signer.trusted_for.is_empty() => {
+            let names = list_names(&signer.trusted_for);
+            format!("by {}, whose key you trust only for {names}", signer.publisher)
+        }
+        Some(signer) if !ready.attestation.left_out.is_empty() => {
+            let files = list_names(&ready.attestation.left_out);
+            format!("by {}, but not all files: without {files}", signer.publisher)
+        }
         Some(signer) => format!("by {}, whose key you do not trust", signer.publisher),
         None if !ready.attestation.unchecked.is_empty() => {
-            "no: its signature does not match the files or is by an unknown key".to_owned()
+            "no: its signature is invalid or by an unknown key".to_owned()
         }
         None => "no: unsigned".to_owned(),
     }

@@ -80,7 +80,7 @@ fn project_policy_can_be_stricter() {
 }
 
 #[test]
-fn invalid_signature_of_an_unknown_key_is_ignored() {
+fn invalid_signature_of_an_unknown_key_is_refused() {
     let test_env = TestEnv::new();
     test_env.skill("elsewhere/pdf", "1.0.0", "Use it.");
     test_env.run_ok(&["keys", "new", "ada"]);
@@ -88,7 +88,8 @@ fn invalid_signature_of_an_unknown_key_is_ignored() {
     test_env.skill("elsewhere/pdf", "1.0.0", "Use it otherwise.");
     // Somebody else has never heard of the key.
     std::fs::remove_dir_all(test_env.sandbox.path("home/.config/savoir")).expect("it was there");
-    let ran = test_env.run_ok(&["install", "../elsewhere/pdf", "-y"]);
-    assert!(ran.stderr.contains("its signature does not match"), "{ran}");
-    assert!(test_env.read("project/savoir.lock").contains("tier = \"experimental\""));
+    let ran = test_env.run(&["install", "../elsewhere/pdf", "-y"]);
+    assert_eq!(ran.code, 3, "{ran}");
+    assert!(ran.stderr.contains("is not what was signed in signature.json"), "{ran}");
+    assert!(!test_env.sandbox.path("project/savoir.lock").exists());
 }

@@ -399,7 +399,7 @@ fn yanked_and_deprecated_versions_are_reported_on_install() {
         test_env.run(&["install", &source, "--registry", &url, "--allow-experimental"])
     };
     let withdrawn = install("2.0.0");
-    assert!(withdrawn.code == 1 && withdrawn.stderr.contains("was withdrawn"), "{withdrawn}");
+    assert!(withdrawn.code == 1 && withdrawn.stderr.contains("is yanked"), "{withdrawn}");
     let deprecated = install("*");
     assert_eq!(deprecated.code, 0, "{deprecated}");
     assert!(deprecated.stderr.contains("`pdf` 1.0.0 is deprecated: use paper"), "{deprecated}");

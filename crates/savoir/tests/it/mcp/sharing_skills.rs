@@ -335,13 +335,13 @@ fn invalid_skills_are_served_without_tools() {
         json!({"skill": "text-statistics", "tool": "count_words", "arguments": {"text": "a"}});
     assert_eq!(code(&client.call("run_skill_tool", &run)), "unknown-tool");
 
-    let told = client.call("use_skill", &json!({"name": "locked"}));
-    assert_eq!(told["structuredContent"]["allowed_tools"], json!(["read_file"]), "{told}");
-
     let found = client.call("search_skills", &json!({"query": "locks garbage"}));
     let found = &found["structuredContent"];
     assert_eq!(found["skills"][0]["name"], "locked", "{found}");
     assert_eq!(found["unusable"][0]["name"], "garbage", "{found}");
     let broken = client.call("use_skill", &json!({"name": "garbage"}));
     assert_eq!(code(&broken), "broken-skill");
+
+    let told = client.call("use_skill", &json!({"name": "locked"}));
+    assert_eq!(told["structuredContent"]["allowed_tools"], json!(["read_file"]), "{told}");
 }

@@ -107,6 +107,36 @@ fn registry_claims_do_not_count_without_a_key() {
 }
 
 #[test]
+fn key_trusted_for_one_skill_is_trusted_for_the_next() {
+    let test_env = LiveRegistryEnv::new();
+    let (public, key_id) = test_env.countersigned();
+    // The same key signs a skill without a namespace.
+    test_env.skill("alone", "1.0.0", "Greet.");
+    test_env.run_ok("bob", &["publish", "alone", "--unsigned", "--yes"]);
+    let added = test_env.run_ok("bob", &["registry", "keys", "add", "alone", &public]);
+    assert!(added.stdout.contains(" for alone\n"), "{added}");
+    test_env.run_ok("bob", &["registry", "sign", "alone@1.0.0"]);
+    let request = ["registry", "request-audit", "alone@1.0.0", "--message", "please"];
+    let asked = test_env.run_ok("bob", &request);
+    assert_eq!(asked.stdout, "asked for an audit of `alone` 1.0.0\n");
+
+    let trust =
+        |name: &str| test_env.run_ok("root", &["keys", "trust", "--from-registry", name, "-y"]);
+    let first = trust("alone").stdout;
+    assert!(first.contains("only for alone\n"), "{first}");
+    let installed = test_env.install();
+    let told = "by alone, whose key you trust only for alone";
+    assert!(installed.stderr.contains(told), "{installed}");
+    // The hint of the install helps.
+    let second = trust("acme").stdout;
+    assert!(second.contains(&key_id) && second.contains("until now only for alone\n"), "{second}");
+    test_env.run_ok("root", &["sync"]);
+    assert_eq!(test_env.tiers(), (json!("community"), json!("community")));
+    let third = trust("alone").stdout;
+    assert!(third.starts_with("already trusted, unchanged: "), "{third}");
+}
+
+#[test]
 fn a_mirror_has_the_signatures_of_its_origin() {
     let test_env = LiveRegistryEnv::new();
     let (public, _) = test_env.countersigned();

@@ -188,12 +188,19 @@ fn namespace_keys_are_trusted_only_with_consent() {
     let trusted = test_env.run_ok(&limited).json();
     let key = &trusted["trusted"][0];
     assert_eq!((&key["role"], &key["namespaces"]), (&json!("publisher"), &json!(["pdf"])));
-    // What a person decided stays.
-    let again = test_env.run_ok(&[&trust[..], &["--yes", "--json"]].concat()).json();
+    // The same again changes nothing; other skills are added.
+    let again = test_env.run_ok(&limited).json();
     assert_eq!(
         (&again["trusted"], &again["known"][0]["namespaces"]),
         (&json!([]), &json!(["pdf"]))
     );
+    let notes = [&trust[..], &["--yes", "--namespace", "notes", "--json"]].concat();
+    let wider = test_env.run_ok(&notes).json();
+    assert_eq!(wider["trusted"][0]["namespaces"], json!(["pdf", "notes"]), "{wider}");
+    let all = test_env.run(&trust);
+    assert!(all.code == 3 && all.stderr.contains("; until now only for pdf, notes\n"), "{all}");
+    let all = test_env.run_ok(&[&trust[..], &["--yes", "--json"]].concat()).json();
+    assert_eq!((&all["trusted"][0]["namespaces"], &all["known"]), (&json!(null), &json!([])));
     test_env.server.get(at, &json!({"items": []}));
     assert_eq!(test_env.run(&trust).code, 1);
 }

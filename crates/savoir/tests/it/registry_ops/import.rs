@@ -237,7 +237,7 @@ fn folders_and_zips_are_packed_and_errors_reported() {
         refused,
         [
             ("skills/bare", "no_version", None),
-            ("skills/broken/SKILL.md", "unclosed-bracket", Some(1)),
+            ("skills/broken/SKILL.md", "unclosed-bracket", Some(2)),
             ("skills/cut.zip", "zip_malformed", None),
             ("skills/evil/SKILL.md", "audit_blocked", Some(11)),
             ("skills/same/one", "version_exists", None),
@@ -263,7 +263,7 @@ fn folders_and_zips_are_packed_and_errors_reported() {
         registry_storage.close().await;
     });
     let text = import(&sandbox, &["skills", "--namespace", "acme"]);
-    assert!(text.stdout.contains("refused skills/broken/SKILL.md:1: "), "{text}");
+    assert!(text.stdout.contains("refused skills/broken/SKILL.md:2: "), "{text}");
     assert!(text.stdout.contains("published 0 versions, 3 already exist, 5 refused"), "{text}");
     for wrong in [
         &["nowhere"][..],

@@ -130,11 +130,11 @@ fn programs_that_cannot_run() {
     .expect("a link");
     test_env.approve("demo");
     for (tool, code, part) in [
-        ("gone", "program-not-found", "program 'no-such-program-here' was not found"),
-        ("lost", "program-not-found", "none.sh"),
+        ("gone", "command-not-found", "Command not found: no-such-program-here"),
+        ("lost", "command-not-found", "Command not found: ./scripts/none.sh"),
         ("away", "program-outside-skill", "not inside the skill's folder"),
         ("odd", "program-not-runnable", "/no/such/interpreter"),
-        ("folder", "program-not-executable", "scripts"),
+        ("folder", "permission-denied", "Permission denied: "),
     ] {
         let run = test_env.run(&format!("demo/{tool}"), &[]);
         run.fails(1, code);

@@ -60,7 +60,7 @@ fn lists_options_and_urls() {
 
     let run = test_env.run("demo/one", &["--param", "first=--upload-pack=evil"]);
     run.fails(2, "invalid-parameter");
-    run.assert_error_contains(&["must not start with '-'"]);
+    run.assert_error_contains(&["must not start with '-'", "hint: ", "write `-- {{"]);
     let run =
         test_env.run("demo/list", &["--params-json", r#"{"first": "x", "many": ["ok", "-x"]}"#]);
     run.fails(2, "invalid-parameter");

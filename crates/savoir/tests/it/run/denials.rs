@@ -29,8 +29,97 @@ fn denials_are_in_the_json() {
     let test_env = with_script("set -e\necho x > out.txt\n");
     let failed = run(&test_env, &["--json"]);
     let denied = &failed.json()["denied"];
-    assert_eq!(denied[0]["what"], "writing out.txt in this folder", "{failed}");
-    assert_eq!(denied[0]["allow"], "--allow-write .", "{failed}");
+    assert_eq!(denied[0]["what"], "writing out.txt", "{failed}");
+    assert_eq!(denied[0]["allow"], "--allow-write out.txt", "{failed}");
+}
+
+#[test]
+fn the_hint_for_a_new_file_names_it_unless_it_is_temporary() {
+    for (script, value) in [
+        ("set -e\necho x > report.txt\n", "report.txt"),
+        ("set -e\nmkdir out\necho x > out/a.txt\n", "out"),
+        // The name of the denied file is one that sed invents.
+        ("sed -i s/a/b/ notes.txt\n", "."),
+    ] {
+        let test_env = with_script(script);
+        test_env.write("work/notes.txt", "a\n");
+        let failed = run(&test_env, &[]);
+        let hint = format!("--allow-write {value}\n");
+        assert!(failed.stderr.contains(&hint), "{script}: {failed}");
+        let skill = test_env.skill("tools");
+        let approved = test_env.savoir(&["approve", &skill, "--yes", "--allow-write", value]);
+        assert_eq!(approved.code, 0, "{approved}");
+        let fine = run(&test_env, &[]);
+        assert_eq!(fine.code, 0, "{script}: {fine}");
+    }
+}
+
+#[test]
+fn an_address_without_a_name_is_named_in_the_hint() {
+    let server = Server::answering("fine");
+    if !super::has_program("curl") {
+        return;
+    }
+    for option in ["-sS", "-s"] {
+        let command = format!("curl {option} http://127.0.0.1:{}/", server.port);
+        let test_env =
+            RunTestEnv::with_commands("read_only: true\n", &[("get", "", command.as_str())]);
+        let failed = test_env.savoir(&["run", &test_env.skill("demo/get")]);
+        assert_eq!(failed.code, 7, "{failed}");
+        let value = format!("127.0.0.1:{}", server.port);
+        let allow = format!("--allow-private-host {value}");
+        assert!(failed.stderr.contains(&allow), "{failed}");
+        let skill = test_env.skill("demo");
+        let run = test_env.savoir(&["approve", &skill, "--yes", "--allow-private-host", &value]);
+        assert_eq!(run.code, 0, "{run}");
+        let fine = test_env.savoir(&["run", &test_env.skill("demo/get")]);
+        assert_eq!((fine.code, fine.stdout.trim()), (0, "fine"), "{fine}");
+    }
+}
+
+#[test]
+fn a_variable_in_the_command_itself_is_named() {
+    let mut test_env = RunTestEnv::with_commands(
+        "read_only: true\n",
+        &[("show", "", "sh -c 'test -n \"$ACME_API_TOKEN\"'")],
+    );
+    test_env.set("ACME_API_TOKEN", "x-1234");
+    test_env.set("OTHER_TOKEN", "y-1234");
+    let failed = test_env.savoir(&["run", &test_env.skill("demo/show")]);
+    assert_eq!(failed.code, 1, "{failed}");
+    assert!(failed.stderr.contains("--allow-env ACME_API_TOKEN"), "{failed}");
+    assert!(!failed.stderr.contains("OTHER_TOKEN"), "{failed}");
+}
+
+#[test]
+fn one_option_is_printed_once() {
+    let command = "git config --global user.name";
+    let test_env = RunTestEnv::with_commands("read_only: true\n", &[("name", "", command)]);
+    test_env.repository();
+    test_env.write("home/.gitconfig", "[user]\n\tname = Ada\n");
+    let failed = test_env.savoir(&["run", &test_env.skill("demo/name")]);
+    assert_ne!(failed.code, 0, "{failed}");
+    let last = failed.stderr.lines().find(|line| line.contains("to allow it:"));
+    let last = last.unwrap_or_else(|| panic!("no hint: {failed}"));
+    assert_eq!(last.matches("--allow-read").count(), 1, "{failed}");
+}
+
+#[test]
+fn missing_files_of_the_skill_have_fitting_hints() {
+    for (command, hint) in [
+        ("./scripts/none.sh", "the skill has no such file: add it"),
+        (
+            ".venv/bin/python -c 1",
+            "write `python` in the command, and run it with: --allow python-env",
+        ),
+        ("no-such-program-1", "install no-such-program-1"),
+    ] {
+        let test_env = RunTestEnv::new();
+        test_env.commands("demo", "read_only: true\n", &[("t", "", command)]);
+        let failed = test_env.savoir(&["run", &test_env.skill("demo/t")]);
+        assert_ne!(failed.code, 0, "{failed}");
+        assert!(failed.stderr.contains(hint), "{command}: {failed}");
+    }
 }
 
 #[test]

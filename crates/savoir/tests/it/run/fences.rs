@@ -51,6 +51,10 @@ fn code_blocks_contain_no_input_values() {
     let inside = test_env("", "```bash\necho {{ pr-url }}\n```");
     let run = inside.run("fenced", &["--exec-fences", "--input", "pr-url=x; id"]);
     run.fails(3, "code-in-input");
+    run.assert_error_contains(&["hint: ", "$INPUT_NAME", "savoir check"]);
+    let check = inside.savoir(&["check", &inside.skill("fenced")]);
+    assert!(check.stdout.contains("input-in-code-block"), "{check}");
+    assert!(check.stdout.contains("\"$INPUT_PR_URL\""), "{check}");
     assert_eq!(inside.record()["error"]["code"], "code-in-input");
     // A value cannot open a new block either.
     let outside = test_env("", "Before {{ pr-url }} after.\n\n```bash\necho fine\n```");
@@ -91,8 +95,12 @@ fn results_are_validated_against_the_schema() {
 
     let bad = test_env(SCHEMA, "```bash\necho '{\"count\": \"two\"}'\n```");
     let run = bad.run("fenced", &input);
-    run.fails(1, "output-mismatch");
+    let envelope = run.fails(1, "output-mismatch");
     run.assert_error_contains(&["url", "count"]);
+    assert_eq!(envelope["output"], "{\"count\": \"two\"}", "{envelope}");
+    let plain = bad.savoir(&[&["run", &bad.skill("fenced")], &input[..]].concat());
+    assert_eq!((plain.code, plain.stdout.as_str()), (1, ""), "{plain}");
+    assert!(plain.stderr.contains("{\"count\": \"two\"}"), "{plain}");
     let text = test_env(SCHEMA, "```bash\necho just text\n```");
     text.run("fenced", &input).fails(1, "output-not-json");
     // An answer may be longer than what is shown of an output.

@@ -119,6 +119,55 @@ fn a_skill_installed_from_a_folder_of_the_user_is_the_users() {
     assert!(page.stdout.contains("trust        user") && !page.stdout.contains(BANNER), "{page}");
 }
 
+/// Packs a skill as `FOLDER/SKILL.md`, as most archives are.
+fn pack(test_env: &RunTestEnv, folder: &str, ending: &str) -> String {
+    let file = format!("{folder}{ending}");
+    let mut command = match ending {
+        ".zip" | ".skill" => {
+            let mut command = Command::new("python3");
+            command.args(["-m", "zipfile", "-c", &file, folder]);
+            command
+        }
+        _ => {
+            let mut command = Command::new("tar");
+            command.args([if ending == ".tar" { "-cf" } else { "-czf" }, &file, folder]);
+            command
+        }
+    };
+    let output = command.current_dir(test_env.path("skills")).output().expect("it starts");
+    assert!(output.status.success(), "{output:?}");
+    test_env.skill(&file)
+}
+
+#[test]
+fn a_skill_in_a_folder_of_an_archive_is_a_download() {
+    let same = [".zip", ".skill", ".tar", ".tar.gz", ".tgz"].map(|ending| (ending, ending));
+    for (kind, ending) in same.into_iter().chain([(".zip", ".ZIP"), (".zip", ".download")]) {
+        let test_env = RunTestEnv::new();
+        says_hello(&test_env);
+        let source = test_env.skill(&format!("demo{ending}"));
+        std::fs::rename(pack(&test_env, "demo", kind), &source).expect("a new name");
+        let run = test_env.savoir(&["install", &source, "--agent", "claude-code", "-y"]);
+        assert_eq!(run.code, 0, "{ending}: {run}");
+        let page = test_env.savoir(&["approve", ".claude/skills/demo", "--yes"]);
+        assert!(page.stdout.contains("trust        untrusted"), "{ending}: {page}");
+        let run = test_env.savoir(&["run", ".claude/skills/demo/hello"]);
+        assert_eq!(run.code, 3, "{ending}: {run}");
+        assert!(run.stderr.contains(BANNER), "{ending}: {run}");
+    }
+}
+
+#[test]
+fn the_text_of_a_skill_in_an_archive_is_shown_with_a_warning() {
+    let test_env = RunTestEnv::new();
+    prose(&test_env);
+    let source = pack(&test_env, "tools", ".zip");
+    let run = test_env.savoir(&["install", &source, "--agent", "claude-code", "-y"]);
+    assert_eq!(run.code, 0, "{run}");
+    let run = test_env.savoir(&["render", ".claude/skills/tools"]);
+    assert!(run.stderr.contains(BANNER) && run.stderr.contains("a model may follow"), "{run}");
+}
+
 #[test]
 fn a_tool_is_refused_in_a_mode_that_it_is_not_for() {
     let test_env =

@@ -129,3 +129,74 @@ fn a_recording_keeps_stored_secrets_to_itself() {
     let run = test_env.run_agreed("probe", &["--param", &code, "--record"]);
     assert_eq!(run.succeeds()["parsed"]["result"], serde_json::json!([false, false]));
 }
+
+#[test]
+fn a_single_file_is_recorded_by_its_name() {
+    for (script, expected) in [
+        ("set -e\necho x > report.txt\n", "./report.txt"),
+        // A file that is replaced needs its folder.
+        ("set -e\necho x > new.txt\nmv new.txt report.txt\n", "./**"),
+    ] {
+        let test_env = RunTestEnv::new();
+        let text = "---\nname: tools\nversion: 1.0.0\ndescription: Does things. Use in tests.\n\
+            runtime: {type: markdown-skill}\n---\n\nRun it.\n";
+        test_env.write("skills/tools/SKILL.md", text);
+        test_env.write("skills/tools/scripts/x.sh", script);
+        let tool = test_env.skill("tools/scripts/x.sh");
+        let asked = test_env.savoir(&["run", &tool, "--record", "--write"]);
+        let digits = super::fingerprint(&asked);
+        let recorded =
+            test_env.savoir(&["run", &tool, "--record", "--write", "--approve", &digits]);
+        assert_eq!(recorded.code, 0, "{recorded}");
+        let used = format!("filesystem:write:{expected}\n");
+        assert!(recorded.stderr.contains(&used), "{recorded}");
+        std::fs::remove_file(test_env.path("work/report.txt")).expect("the recording made it");
+        test_env.approve("tools");
+        let again = test_env.savoir(&["run", &tool]);
+        assert_eq!(again.code, 0, "{again}");
+        assert_eq!(test_env.sandbox.read("work/report.txt"), "x\n");
+    }
+}
+
+#[test]
+fn nothing_is_added_to_what_the_dialect_grants() {
+    let test_env = RunTestEnv::with_commands("read_only: true\n", &[("make", "", "bash make.sh")]);
+    test_env.write("skills/demo/make.sh", "echo x > report.txt\n");
+    test_env.repository();
+    let tool = test_env.skill("demo/make");
+    let asked = test_env.savoir(&["run", &tool, "--record", "--write"]);
+    let digits = super::fingerprint(&asked);
+    let recorded = test_env.savoir(&["run", &tool, "--record", "--write", "--approve", &digits]);
+    assert_eq!(recorded.code, 0, "{recorded}");
+    assert!(!recorded.stderr.contains("--allow-write"), "{recorded}");
+    test_env.approve("demo");
+    test_env.run("demo/make", &[]).succeeds();
+}
+
+#[test]
+fn code_blocks_are_recorded_together() {
+    let test_env = RunTestEnv::new();
+    let text = "---\nname: tools\nversion: 1.0.0\ndescription: Does things. Use in tests.\n\
+        runtime: {type: markdown-skill}\ninputs: [{name: to, type: string, default: b.txt}]\n---\n\n\
+        ```bash\nset -e\ncat notes.txt > a.txt\n```\n\n```python\nimport os\n\
+        open(os.environ['INPUT_TO'], 'w').write('y')\n```\n";
+    test_env.write("skills/tools/SKILL.md", text);
+    test_env.write("work/notes.txt", "x\n");
+    let skill = test_env.skill("tools");
+    let hint = test_env.savoir(&["run", &skill, "--record"]);
+    assert_eq!(hint.code, 2, "{hint}");
+    assert!(hint.stderr.contains("add --exec-fences"), "{hint}");
+    let options = ["run", &skill, "--exec-fences", "--record", "--write"];
+    let digits = super::fingerprint(&test_env.savoir(&options));
+    let recorded = test_env.savoir(&[&options[..], &["--approve", &digits]].concat());
+    assert_eq!(recorded.code, 0, "{recorded}");
+    let notes = test_env.sandbox.read("skills/tools/.savoir/observed.json");
+    assert!(notes.contains("code blocks") && notes.contains("./b.txt"), "{notes}");
+    for name in ["a.txt", "b.txt"] {
+        std::fs::remove_file(test_env.path("work").join(name)).expect("the recording made it");
+    }
+    test_env.approve("tools");
+    let again = test_env.savoir(&["run", &skill, "--exec-fences"]);
+    assert_eq!(again.code, 0, "{again}");
+    assert_eq!(test_env.sandbox.read("work/b.txt"), "y");
+}

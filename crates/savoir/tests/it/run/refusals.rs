@@ -14,7 +14,6 @@ fn unenforceable_permissions_are_rejected() {
         ("desktop:control", "remove it from the skill"),
         ("mcp:connect", "remove it from the skill"),
         ("mcp:connect:files", "remove it from the skill"),
-        ("filesystem:write:./out/*.txt", "end it with /**"),
         ("filesystem:read", "filesystem:read:./data/**"),
         ("filesystem:write", "--allow-read FOLDER"),
         ("filesystem:read:/", "name the folder that is needed"),

@@ -67,6 +67,10 @@ fn a_placeholder_in_a_program_is_refused_with_a_rewrite() {
         ("bash -c \"echo {{text}}\"", "bash -c 'echo \"$1\"' -- {{text}}"),
         ("python3 -c \"print({{text}})\"", "print(sys.argv[1])' {{text}}"),
         ("awk '/{{text}}/'", "awk -v x={{text}}"),
+        ("git -c alias.z=!{{text}} z", "write a fixed text there"),
+        ("sed -n -e '{{text}}' a.txt", "sed --sandbox"),
+        ("ssh host 'echo {{text}}'", "scripts/remote.sh {{text}}"),
+        ("sqlite3 a.db 'select {{text}}'", "scripts/query.py {{text}}"),
     ] {
         let test_env = RunTestEnv::with_commands("", &[("say", row, command)]);
         let check = test_env.savoir(&["check", &test_env.skill("demo")]);

@@ -1,0 +1,204 @@
+//! Tests sentences of the specifications of gibb.eri.sh, skillrt and GAIA that no other module covers.
+
+use std::fs;
+
+use crate::support::{Sandbox, Transcript, terminal};
+
+struct TestEnv(Sandbox);
+
+impl TestEnv {
+    fn new() -> Self {
+        let sandbox = Sandbox::new();
+        for folder in ["home", "project/.git"] {
+            fs::create_dir_all(sandbox.path(folder)).expect("a folder");
+        }
+        Self(sandbox)
+    }
+
+    fn run(&self, args: &[&str]) -> Transcript {
+        self.0.run_as("home", "project", args)
+    }
+
+    /// A skill of gibb.eri.sh in the folder of the user.
+    fn gibberish(&self, name: &str, fields: &str, command: &str) {
+        let text = format!(
+            "---\nname: {name}\nversion: 1.0.0\n{fields}---\n\n### {name}_it\n\nDo it.\n\n\
+             #### Parameters\n\nNone.\n\n#### Command\n\n```bash\n{command}\n```\n"
+        );
+        self.0.write(&format!("home/.config/gibberish/skills/{name}/SKILL.md"), text);
+    }
+
+    /// A skill of skillrt in the project.
+    fn skillrt(&self, name: &str, fields: &str, body: &str) {
+        let text = format!(
+            "---\nname: {name}\nversion: 0.1.0\ndescription: Does {name}.\n{fields}---\n{body}\n"
+        );
+        self.0.write(&format!("project/{name}/SKILL.md"), text);
+    }
+}
+
+#[test]
+fn skills_of_gibberish_are_listed() {
+    let test_env = TestEnv::new();
+    test_env.gibberish("git", "description: Git.\n", "git status");
+    let list = test_env.run(&["list", "--json"]);
+    let skill = &list.json()["skills"][0];
+    assert_eq!((&skill["name"], &skill["version"]), (&"git".into(), &"1.0.0".into()), "{list}");
+    assert_eq!(skill["agents"][0], "gibberish", "{list}");
+    let tools = test_env.run(&["tools", "git", "--format", "functiongemma"]);
+    assert!(tools.stdout.contains("[Native Tools]\n\n[Skills]\n- git_it: Do it.\n"), "{tools}");
+    let native = test_env.run(&[
+        "tools", "git", "--format", "functiongemma", "--native", "typer=Type text at cursor",
+    ]);
+    assert!(native.stdout.contains("[Native Tools]\n- typer: Type text at cursor\n"), "{native}");
+}
+
+#[test]
+fn gibberish_descriptions_are_cut_in_show() {
+    let test_env = TestEnv::new();
+    test_env.gibberish("long", &format!("description: {}\n", "w".repeat(300)), "git status");
+    let shown = test_env.run(&["show", "long", "--json"]);
+    assert_eq!(shown.json()["description"].as_str().map(str::len), Some(256), "{shown}");
+}
+
+#[test]
+fn gibberish_messages_are_those_of_the_contract() {
+    let test_env = TestEnv::new();
+    test_env.gibberish("gone", "description: Gone.\n", "no-such-program-here");
+    let run = test_env.run(&["run", "gone/gone_it", "--json"]);
+    let json = run.json();
+    assert_eq!(json["error"], "Command not found: no-such-program-here", "{run}");
+    assert_eq!(json["code"], "command-not-found", "{run}");
+    let text = "---\nname: none\nversion: 1.0.0\ndescription: d\nmodes: [Dev]\n---\nText.\n";
+    test_env.0.write("home/.config/gibberish/skills/none/SKILL.md", text);
+    let check = test_env.run(&["check", "none"]);
+    assert!(check.stdout.contains("No tool definitions found"), "{check}");
+}
+
+#[test]
+fn missing_network_of_gibberish_is_reported_before_and_after() {
+    let test_env = TestEnv::new();
+    test_env.gibberish(
+        "page",
+        "description: Page.\nread_only: true\n",
+        "curl -s -S https://example.invalid/",
+    );
+    let check = test_env.run(&["check", "page"]);
+    assert!(check.stdout.contains("network-not-declared"), "{check}");
+    assert_eq!(test_env.run(&["approve", "page", "--yes"]).code, 0);
+    let run = test_env.run(&["run", "page/page_it"]);
+    assert_ne!(run.code, 0, "{run}");
+    assert!(run.stderr.contains("the sandbox denied connecting to example.invalid"), "{run}");
+    assert!(run.stderr.contains("--allow-host example.invalid"), "{run}");
+}
+
+#[test]
+fn gibberish_asks_once_before_reading_and_always_before_writing() {
+    let test_env = TestEnv::new();
+    test_env.gibberish("reads", "description: Reads.\nread_only: true\n", "echo read");
+    test_env.gibberish("writes", "description: Writes.\n", "echo written");
+    let typed = |tool: &str, question: &str| {
+        let command = test_env.0.command_as("home", "project", &["run", tool]);
+        terminal::run_in_steps(command, &[(question, "y\n")])
+    };
+    let reads = typed("reads/reads_it", "Approve it until it changes? ");
+    assert_eq!(reads.code, 0, "{reads}");
+    assert_eq!(test_env.run(&["run", "reads/reads_it"]).code, 0);
+    let writes = typed("writes/writes_it", "Run it once with all of this? ");
+    assert_eq!(writes.code, 0, "{writes}");
+    assert_eq!(test_env.run(&["run", "writes/writes_it"]).code, 3);
+}
+
+#[test]
+fn skillrt_has_a_default_license() {
+    let test_env = TestEnv::new();
+    test_env.skillrt("plain", "runtime: {type: markdown-skill}\n", "Do it.");
+    let shown = test_env.run(&["show", "./plain", "--json"]);
+    assert_eq!(shown.json()["license"], "UNLICENSED", "{shown}");
+}
+
+#[test]
+fn skillrt_runtimes_are_told_apart() {
+    let test_env = TestEnv::new();
+    test_env.skillrt("wrapper", "runtime: {type: mcp-tool}\n", "Call it.");
+    let run = test_env.run(&["run", "./wrapper", "--json"]);
+    assert_eq!(run.code, 1, "{run}");
+    assert!(run.stdout.contains("mcp-tool"), "{run}");
+    assert!(run.stderr.contains("Savoir calls no MCP servers"), "{run}");
+    test_env.skillrt("odd", "runtime: {type: strange}\n", "Do it.");
+    let check = test_env.run(&["check", "./odd"]);
+    assert!(check.stdout.contains("unknown-runtime"), "{check}");
+    test_env.skillrt("sdk", "runtime: {type: anthropic-skill}\n", "See ${CLAUDE_SKILL_DIR}/a.md");
+    let rendered = test_env.run(&["render", "./sdk"]);
+    assert!(rendered.stdout.contains("/sdk/a.md"), "{rendered}");
+}
+
+#[test]
+fn broken_output_schemas_are_found_by_check() {
+    let test_env = TestEnv::new();
+    test_env.skillrt("bad", "outputs: {type: json, schema: {type: wrong}}\n", "Do it.");
+    let check = test_env.run(&["check", "./bad", "--dialect", "skillrt"]);
+    assert_eq!(check.code, 1, "{check}");
+    assert!(check.stdout.contains("invalid-schema"), "{check}");
+}
+
+#[test]
+fn skillrt_dependencies_are_found_beside_the_skill() {
+    let test_env = TestEnv::new();
+    let fields = "dependencies: {skills: [\"helper@>=0.1.0\"], mcp-servers: [far]}\n";
+    test_env.skillrt("user", fields, "Do it.\n\n```sh\necho done\n```");
+    let missing = test_env.run(&["run", "./user", "--exec-fences"]);
+    assert!(missing.stderr.contains("helper@>=0.1.0 is not installed"), "{missing}");
+    assert!(missing.stderr.contains("put them beside this skill"), "{missing}");
+    test_env.skillrt("helper", "runtime: {type: markdown-skill}\n", "Help.");
+    assert_eq!(test_env.run(&["approve", "./user", "--yes"]).code, 0);
+    let run = test_env.run(&["run", "./user", "--exec-fences"]);
+    assert_eq!((run.code, run.stdout.as_str()), (0, "done\n"), "{run}");
+    assert!(run.stderr.contains("the MCP server `far` is not known here"), "{run}");
+    test_env.0.write("project/.mcp.json", r#"{"mcpServers": {"far": {"command": "x"}}}"#);
+    let known = test_env.run(&["run", "./user", "--exec-fences"]);
+    assert!(!known.stderr.contains("far"), "{known}");
+}
+
+#[test]
+fn skillrt_permissions_with_ports_and_patterns_run() {
+    let test_env = TestEnv::new();
+    let fields = "permissions: {network: [\"api.example.com:8443\"], filesystem: [\"./*.json\"]}\n\
+                  inputs: [{name: who, type: string, default: Ada}]\n";
+    test_env.skillrt("reader", fields, "```sh\ncat a.json; echo $INPUT_WHO >> a.json\n```");
+    test_env.0.write("project/a.json", "{}\n");
+    let check = test_env.run(&["check", "./reader"]);
+    assert!(!check.stdout.contains("unused-input"), "{check}");
+    let approved = test_env.run(&["approve", "./reader", "--yes"]);
+    assert_eq!(approved.code, 0, "{approved}");
+    let run = test_env.run(&["run", "./reader", "--exec-fences"]);
+    assert_eq!((run.code, run.stdout.as_str()), (0, "{}\n"), "{run}");
+    assert_eq!(test_env.0.read("project/a.json"), "{}\nAda\n");
+}
+
+#[test]
+fn schemas_describe_what_the_contracts_allow() {
+    let test_env = TestEnv::new();
+    let skillrt = test_env.run(&["schema", "skillrt"]).json();
+    let outputs = &skillrt["properties"]["outputs"]["anyOf"];
+    assert_eq!(outputs[1]["type"], "null", "{skillrt}");
+    let gibberish = test_env.run(&["schema", "gibberish"]).json();
+    let timeout = &gibberish["properties"]["timeout"];
+    assert_eq!((&timeout["minimum"], &timeout["maximum"]), (&1.into(), &300.into()));
+}
+
+#[test]
+fn docstrings_describe_tools_of_gaia() {
+    let test_env = TestEnv::new();
+    let text = "---\nname: greeter\nversion: 1.0.0\ndescription: Greets. Use when somebody arrives.\n\
+                author: ada\nlicense: MIT\npermissions: [\"network:none\"]\ntools:\n  - name: greet\n    \
+                parameters:\n      name: {type: string, required: true}\nsecurity_tier: experimental\n---\n# G\n";
+    test_env.0.write("project/greeter/SKILL.md", text);
+    let module = "from gaia.agents.base.tools import tool\n\n\n@tool\ndef greet(name: str) -> dict:\n    \
+                  \"\"\"Return a greeting.\"\"\"\n    return {}\n";
+    test_env.0.write("project/greeter/tools.py", module);
+    let tools = test_env.run(&["tools", "./greeter", "--json"]);
+    assert_eq!(tools.json()["tools"][0]["description"], "Return a greeting.", "{tools}");
+    let check = test_env.run(&["check", "./greeter"]);
+    assert!(!check.stdout.contains("missing-field"), "{check}");
+}
