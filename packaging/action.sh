@@ -2,7 +2,8 @@
 # The steps of the GitHub Action (action.yml): check and scan skills, and write SARIF files.
 #
 # Input variables: SAVOIR_PATH (folder), SAVOIR_CHECK (on, strict, off), SAVOIR_SCAN (block, review,
-# off), RUNNER_TEMP, GITHUB_OUTPUT. Outputs: check-sarif and scan-sarif, the paths of the files.
+# off), SAVOIR_BASE (commit before the pull request; empty for none), SAVOIR_COMMENT_ON (number of the
+# pull request to comment on; empty for none), RUNNER_TEMP, GITHUB_OUTPUT, GITHUB_STEP_SUMMARY. Outputs: check-sarif and scan-sarif, the paths of the files.
 # The exit code is 1 if there are errors.
 set -euo pipefail
 
@@ -67,6 +68,30 @@ if [ "$SAVOIR_SCAN" != off ]; then
 		failed=1
 		;;
 	esac
+fi
+
+# How permissions, tools and tokens differ from the commit before the pull request: in the summary of
+# the job, and as a comment. A problem here is a warning, since it says nothing about the skills.
+differences() {
+	local old=$RUNNER_TEMP/savoir-base report=$RUNNER_TEMP/savoir-differences.md
+	# A checkout usually has only the newest commit.
+	git cat-file -e "$SAVOIR_BASE^{commit}" 2>/dev/null ||
+		git fetch --quiet --depth=1 origin "$SAVOIR_BASE" || return 1
+	mkdir -p "$old"
+	git archive "$SAVOIR_BASE" | tar -x -C "$old" || return 1
+	mkdir -p "$old/$path"
+	{
+		echo "### Skills"
+		echo
+		savoir diff --format markdown -- "$old/$path" "$path"
+	} >"$report" || return 1
+	cat "$report" >>"${GITHUB_STEP_SUMMARY:-/dev/null}"
+	[ -z "${SAVOIR_COMMENT_ON:-}" ] ||
+		gh pr comment "$SAVOIR_COMMENT_ON" --edit-last --create-if-none --body-file "$report"
+}
+
+if [ -n "${SAVOIR_BASE:-}" ]; then
+	differences || echo "::warning title=savoir::the differences of the skills cannot be shown; hint: actions/checkout must run first, and a comment needs the permission pull-requests: write"
 fi
 
 exit "$failed"

@@ -40,3 +40,4 @@ for file in LICENSE-APACHE LICENSE-MIT README.md CHANGELOG.md; do
 	cp "$root/$file" "$dir/$file"
 	chmod 644 "$dir/$file"
 done
+python3 "$here/notices.py" >"$dir/THIRD-PARTY-NOTICES"

@@ -42,6 +42,7 @@ mkdir -p "$package/usr/share/man/man1"
 cp contents/man/* "$package/usr/share/man/man1"
 gzip -9 -n "$package"/usr/share/man/man1/*
 install -m 644 contents/README.md "$doc/README.md"
+install -m 644 contents/THIRD-PARTY-NOTICES "$doc/THIRD-PARTY-NOTICES"
 gzip -9 -n <contents/CHANGELOG.md >"$doc/changelog.gz"
 
 {

@@ -5,6 +5,7 @@
 #
 # Variables:
 #   BINARY   package this binary instead of building one
+#   NATIVE   its native module for Python [default: the one beside BINARY]
 #   GLIBC    oldest glibc to build for, such as 2.28; needs cargo-zigbuild and zig (both are on PyPI).
 #            Without it, the packages need the glibc of this machine or a newer one.
 #   CARGO    another cargo
@@ -22,17 +23,17 @@ if [ -z "$binary" ]; then
 	cd "$root"
 	if [ -n "${GLIBC:-}" ]; then
 		triple=$(uname -m)-unknown-linux-gnu
-		"$cargo" zigbuild --profile dist --locked --package savoir --target "$triple.$GLIBC"
+		"$cargo" zigbuild --profile dist --locked --package savoir --package savoir-python --target "$triple.$GLIBC"
 		binary=$target/$triple/dist/savoir
 	else
-		"$cargo" build --profile dist --locked --package savoir
+		"$cargo" build --profile dist --locked --package savoir --package savoir-python
 		binary=$target/dist/savoir
 	fi
 fi
 
 # Packages of another version must not end up in SHA256SUMS.
 rm -f "$out"/savoir[-_]*.whl "$out"/savoir-*.tgz "$out"/savoir-*.tar.gz "$out"/savoir_*.deb "$out/SHA256SUMS"
-python3 "$here/wheel.py" "$binary" "$out" --glibc "${GLIBC:-auto}"
+python3 "$here/wheel.py" "$binary" "$out" --glibc "${GLIBC:-auto}" ${NATIVE:+--native "$NATIVE"}
 python3 "$here/npm.py" "$binary" "$out"
 "$here/tarball.sh" "$binary" "$out"
 if command -v dpkg-deb >/dev/null; then

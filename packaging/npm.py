@@ -11,6 +11,7 @@ import json
 import pathlib
 import tarfile
 
+from notices import notices
 from project import FIXED_TIME, PLATFORMS, ROOT, main_with_hints, manifest, read_binary, readme
 
 
@@ -55,6 +56,7 @@ def main():
     version = fields["version"]
     platform = read_binary(args.binary).platform
     licenses = {name: (ROOT / name).read_bytes() for name in ("LICENSE-APACHE", "LICENSE-MIT")}
+    linked = {"THIRD-PARTY-NOTICES": notices().encode()}
 
     # npm skips a package whose os, cpu or libc differ from those of the machine.
     system = {"os": [platform.npm_os], "cpu": [platform.npm_cpu]}
@@ -69,6 +71,7 @@ def main():
             "README.md": f"# {platform.npm_name}\n\n{about}.\n".encode(),
             f"bin/{platform.program}": pathlib.Path(args.binary).read_bytes(),
             **licenses,
+            **linked,
         },
     )
     write_package(

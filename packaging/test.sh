@@ -83,10 +83,11 @@ test_wheel() {
 	expect 0 "Successfully installed savoir-skills" \
 		clean /usr/bin:/bin "$work/venv/bin/python" -m pip install --no-index --disable-pip-version-check "$out"/*.whl
 	runs /nonexistent "$work/venv/bin/savoir"
+	python_package
 	# `pip show -f` reads RECORD.
 	expect 0 "['MIT OR Apache-2.0', '$(python3 "$here/project.py" description)']" clean /usr/bin:/bin "$work/venv/bin/python" -c \
 		'from importlib.metadata import metadata as m; print([m("savoir-skills")[k] for k in ("License-Expression", "Summary")])'
-	expect 0 "savoir_skills-$version.dist-info/licenses/LICENSE-MIT" \
+	expect 0 "savoir_skills-$version.dist-info/licenses/THIRD-PARTY-NOTICES" \
 		clean /usr/bin:/bin "$work/venv/bin/python" -m pip --disable-pip-version-check show -f savoir-skills
 	clean /usr/bin:/bin "$work/venv/bin/python" -m pip --disable-pip-version-check uninstall --yes --quiet savoir-skills
 	[ ! -e "$work/venv/bin/savoir" ] || problem "pip uninstall left savoir behind"
@@ -95,8 +96,22 @@ test_wheel() {
 	local needed
 	needed=$(python3 "$here/project.py" glibc "$(unpacked)/savoir")
 	if [ -n "$needed" ]; then
-		expect 1 "the binary needs glibc $needed" python3 "$here/wheel.py" "$(unpacked)/savoir" "$work/old" --glibc 2.1
+		expect 1 "the binary needs glibc" python3 "$here/wheel.py" "$(unpacked)/savoir" "$work/old" \
+			--native "$(native)" --glibc 2.1
 	fi
+}
+
+# The package of the wheel: the native module, and a run in the sandbox by the program of the wheel.
+python_package() {
+	expect 0 "say_hello Hello, Ada! True" clean /usr/bin:/bin "$work/venv/bin/python" -c '
+import savoir_skills as s, importlib.util, pathlib
+s.check("examples").raise_for_errors()
+skill = s.read("examples/hello-world")
+greeting = s.run("examples/hello-world/say_hello", {"name": "Ada"}, approve=lambda asked: True).value["greeting"]
+typed = (pathlib.Path(s.__file__).parent / "py.typed").exists()
+print(skill.tools[0]["name"], greeting, typed and not importlib.util.find_spec("gaia"))'
+	expect 1 "unquoted-colon" clean /nonexistent "$work/venv/bin/python" -c \
+		'import savoir_skills as s; s.check("broken").raise_for_errors()'
 }
 
 test_npm() {
@@ -160,6 +175,13 @@ unpacked() {
 	echo "$work/tarball/$name"
 }
 
+# The native module of the wheel, unpacked once.
+native() {
+	local file=$work/native/savoir_skills/_native.abi3.so
+	[ -f "$file" ] || "$python" -m zipfile --extract "$out"/*.whl "$work/native"
+	echo "$file"
+}
+
 test_tarball() {
 	(cd "$out" && sha256sum --check --strict --quiet SHA256SUMS) || problem "SHA256SUMS does not fit the packages"
 	[ "$(wc -l <"$out/SHA256SUMS")" -eq "$(find "$out" -type f ! -name SHA256SUMS | wc -l)" ] ||
@@ -168,7 +190,7 @@ test_tarball() {
 	dir=$(unpacked)
 	runs /nonexistent "$dir/savoir"
 	for file in completions/savoir.bash completions/_savoir completions/savoir.fish man/savoir.1 man/savoir-check.1 \
-		LICENSE-MIT LICENSE-APACHE README.md; do
+		LICENSE-MIT LICENSE-APACHE THIRD-PARTY-NOTICES README.md; do
 		[ -s "$dir/$file" ] || problem "the archive has no $file"
 	done
 	bash -n "$dir/completions/savoir.bash" || problem "bash cannot read its completions"
@@ -283,6 +305,21 @@ test_action() {
 	expect 0 "verdict" action SAVOIR_PATH=broken SAVOIR_CHECK=off
 	cp -R "$root/docs/samples/free-wallpapers" "$work/free-wallpapers"
 	expect 1 "the verdict is block" action SAVOIR_PATH=free-wallpapers SAVOIR_CHECK=off
+	# The differences of a pull request: the skill asks for more than before.
+	local repository=$work/pull-request base
+	mkdir -p "$repository/skills"
+	cp -R examples/git-helper "$repository/skills/"
+	git -C "$repository" init --quiet
+	git -C "$repository" add .
+	git -C "$repository" -c user.name=a -c user.email=a@example.com commit --quiet --message first
+	base=$(git -C "$repository" rev-parse HEAD)
+	sed -i 's/^read_only: true$/read_only: true\nnetwork: true/; $a More words for the model to read.' \
+		"$repository/skills/git-helper/SKILL.md"
+	(
+		cd "$repository"
+		expect 0 "verdict" action SAVOIR_BASE="$base" SAVOIR_PATH=skills GITHUB_STEP_SUMMARY="$temp/summary"
+	)
+	grep --quiet 'git-helper.*tokens (+' "$temp/summary" || problem "the summary does not show the differences"
 	expect 1 "hint: set the input path" action SAVOIR_PATH=nowhere
 	expect 1 "hint: use on, strict or off" action SAVOIR_CHECK=maybe
 }
@@ -293,7 +330,8 @@ test_reproducible() {
 	*manylinux_*) glibc=$(basename "$(echo "$out"/*.whl)" | sed 's/.*manylinux_\([0-9]*\)_\([0-9]*\)_.*/\1.\2/') ;;
 	esac
 	# Another folder, another time zone and another umask must not matter.
-	(umask 077 && TZ=Asia/Tokyo LC_ALL=C BINARY="$(unpacked)/savoir" GLIBC=$glibc "$here/dist.sh" "$work/again" >/dev/null)
+	(umask 077 && TZ=Asia/Tokyo LC_ALL=C BINARY="$(unpacked)/savoir" NATIVE="$(native)" GLIBC=$glibc \
+		"$here/dist.sh" "$work/again" >/dev/null)
 	diff -r "$out" "$work/again" || problem "a second build gives other bytes"
 }
 

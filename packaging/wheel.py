@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write a Python wheel that contains the savoir binary, for pip, pipx and uvx.
+"""Write a Python wheel with the package savoir_skills, its native module and the savoir binary.
 
 The same binary and sources give identical bytes.
 """
@@ -12,9 +12,13 @@ import re
 import stat
 import zipfile
 
+from notices import notices
 from project import PLATFORMS, ROOT, PackagingError, main_with_hints, manifest, read_binary, readme
 
 NAME = "savoir-skills"  # the name `savoir` belongs to another project
+
+# The package that programs import.
+PACKAGE = ROOT / "python" / "savoir_skills"
 
 # Libraries that every system with a manylinux tag has.
 MANYLINUX_LIBRARIES = re.compile(r"(libc|libm|libdl|libpthread|librt|libgcc_s|ld-linux-[a-z0-9-]+)\.so\.\d+")
@@ -56,6 +60,22 @@ def platform_tag(binary, glibc):
     return platform.wheel_tag
 
 
+def native_module(binary_path, binary):
+    """The path of the native module that was built beside a binary."""
+    name = {"linux": "libsavoir_native.so", "darwin": "libsavoir_native.dylib", "win32": "savoir_native.dll"}
+    return pathlib.Path(binary_path).with_name(name[binary.platform.npm_os])
+
+
+def package_files(native_path, windows):
+    """The files of the Python package, by their path in the wheel."""
+    extension = "_native.pyd" if windows else "_native.abi3.so"
+    files = {f"{PACKAGE.name}/{extension}": native_path.read_bytes()}
+    for path in sorted(PACKAGE.rglob("*")):
+        if path.suffix in (".py", ".pyi") or path.name == "py.typed":
+            files[path.relative_to(PACKAGE.parent).as_posix()] = path.read_bytes()
+    return files
+
+
 def metadata(fields, version):
     lines = [
         "Metadata-Version: 2.4",
@@ -66,37 +86,54 @@ def metadata(fields, version):
         f"License-Expression: {fields['license']}",
         "License-File: LICENSE-APACHE",
         "License-File: LICENSE-MIT",
+        "License-File: THIRD-PARTY-NOTICES",
         f"Project-URL: Repository, {fields['repository']}",
         f"Project-URL: Changelog, {fields['repository']}/blob/v{fields['version']}/CHANGELOG.md",
         "Keywords: skill,agent,linter,converter,markdown",
         "Classifier: Environment :: Console",
+        "Classifier: Programming Language :: Python :: 3 :: Only",
         "Classifier: Programming Language :: Rust",
         "Classifier: Topic :: Software Development :: Quality Assurance",
-        "Requires-Python: >=3.8",
+        "Classifier: Typing :: Typed",
+        "Requires-Python: >=3.10",
         "Description-Content-Type: text/markdown; charset=UTF-8; variant=GFM",
     ]
     return ("\n".join(lines) + "\n\n" + readme()).encode()
 
 
-def write_wheel(binary_path, out_dir, platform_name=None, glibc="2.28"):
+def write_wheel(binary_path, out_dir, platform_name=None, glibc="2.28", native_path=None, level=9):
     """Write the wheel and return its path."""
     binary = read_binary(binary_path)
     if platform_name not in (None, binary.platform.name):
         raise PackagingError(
             f"{binary_path} is for {binary.platform.name}, not for {platform_name}", "pass the binary of that platform"
         )
+    native_path = pathlib.Path(native_path or native_module(binary_path, binary))
+    native = read_binary(native_path)
+    if native.platform != binary.platform:
+        raise PackagingError(
+            f"{native_path} is for {native.platform.name}, and {binary_path} for {binary.platform.name}",
+            "build both for the same platform",
+        )
     fields = manifest()
     version = python_version(fields["version"])
-    tag = f"py3-none-{platform_tag(binary, glibc)}"
+    # Both programs must run on the systems of the tag.
+    newest = max((binary, native), key=lambda one: (one.glibc or (), one.macos or ()))
+    for one in (binary, native):
+        platform_tag(one, glibc)
+    # The stable interface of Python 3.10, so newer versions load it, too.
+    tag = f"cp310-abi3-{platform_tag(newest, glibc)}"
     stem = f"{NAME.replace('-', '_')}-{version}"
     info = f"{stem}.dist-info"
 
     files = {
+        **package_files(native_path, binary.platform.npm_os == "win32"),
         f"{stem}.data/scripts/{binary.platform.program}": pathlib.Path(binary_path).read_bytes(),
         f"{info}/METADATA": metadata(fields, version),
         f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: savoir\nRoot-Is-Purelib: false\nTag: {tag}\n".encode(),
         f"{info}/licenses/LICENSE-APACHE": (ROOT / "LICENSE-APACHE").read_bytes(),
         f"{info}/licenses/LICENSE-MIT": (ROOT / "LICENSE-MIT").read_bytes(),
+        f"{info}/licenses/THIRD-PARTY-NOTICES": notices().encode(),
     }
     record = []
     for name in sorted(files):
@@ -106,7 +143,7 @@ def write_wheel(binary_path, out_dir, platform_name=None, glibc="2.28"):
 
     path = pathlib.Path(out_dir) / f"{stem}-{tag}.whl"
     path.parent.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=level) as archive:
         # RECORD is last, as the wheel format recommends.
         for name in [*sorted(files), f"{info}/RECORD"]:
             entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
@@ -114,7 +151,7 @@ def write_wheel(binary_path, out_dir, platform_name=None, glibc="2.28"):
             mode = 0o755 if ".data/scripts/" in name else 0o644
             entry.external_attr = (stat.S_IFREG | mode) << 16
             entry.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(entry, files.get(name, "".join(record).encode()))
+            archive.writestr(entry, files.get(name, "".join(record).encode()), compresslevel=level)
     return path
 
 
@@ -131,10 +168,14 @@ def main():
         metavar="VERSION",
         help="oldest glibc that the wheel is for, or `auto` for the one that the binary needs [default: 2.28]",
     )
+    parser.add_argument("--native", help="built native module [default: the one beside the binary]")
+    parser.add_argument(
+        "--compress", type=int, default=9, choices=range(10), metavar="LEVEL", help="0 is fast [default: 9]"
+    )
     args = parser.parse_args()
     if args.glibc != "auto" and not re.fullmatch(r"2\.\d+", args.glibc):
         parser.error("--glibc takes a version such as 2.28, or auto")
-    print(write_wheel(args.binary, args.out_dir, args.platform, args.glibc))
+    print(write_wheel(args.binary, args.out_dir, args.platform, args.glibc, args.native, args.compress))
 
 
 if __name__ == "__main__":
