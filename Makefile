@@ -7,16 +7,16 @@ SHELL := /bin/bash
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: run test setup lint unit docs generated bench bench-registry-scale soak fuzz clean dist test-dist
+.PHONY: run test setup lint unit docs smoke-web test-web generated bench bench-registry-scale soak fuzz clean dist test-dist test-python
 
 # Builds quickly, then starts the server; make run ARGS="check examples" runs another command.
 ARGS ?= serve
 
 run:
-	@test -x $(TARGET)/quick/savoir || echo "Building savoir; the first time takes several minutes."
-	$(CARGO) run --quiet --profile quick --locked -- $(ARGS)
+	@test -x $(TARGET)/quick/savoir || echo "Building savoir: about 8 minutes on two cores, once."
+	$(CARGO) run --profile quick --locked -- $(ARGS)
 
-test: setup lint unit docs
+test: setup lint unit docs smoke-web
 	@echo "all checks passed"
 
 setup:
@@ -27,13 +27,15 @@ lint:
 	rustfmt --check fuzz/fuzz_targets/*.rs
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) clippy --package savoir --no-default-features --locked -- -D warnings
-	$(CARGO) check --manifest-path fuzz/Cargo.toml --locked
+	$(CARGO) check --manifest-path fuzz/Cargo.toml --target-dir $(TARGET) --locked
 
+# Many tests wait for servers and processes, so two of them share a processor.
 # Beside the real servers that tests talk to; what cannot be started is named, and its tests are
 # skipped. Plain `cargo test` skips all of them.
 unit:
 	@if $(CARGO) nextest --version >/dev/null 2>&1; then \
-		set -x; scripts/services.sh $(CARGO) nextest run --workspace --locked $(if $(CI),--profile ci); \
+		set -x; scripts/services.sh $(CARGO) nextest run --workspace --locked \
+			--test-threads $$((2 * $$(getconf _NPROCESSORS_ONLN))) $(if $(CI),--profile ci); \
 	else \
 		set -x; scripts/services.sh $(CARGO) test --workspace --locked --lib --bins --tests; \
 	fi
@@ -41,6 +43,21 @@ unit:
 
 docs:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
+
+# The web app in a real browser: its main pages in at most four minutes, or everything. Both check
+# that ui/dist is what the sources build. The smoke test uses the binary that `unit` has built.
+smoke-web:
+	@test -x $(TARGET)/debug/savoir || $(CARGO) build --quiet --locked --package savoir
+	@scripts/web.sh smoke
+
+test-web:
+	@$(CARGO) build --quiet --locked --package savoir
+	@scripts/web.sh all
+
+# The Python package, in an empty environment of each Python that is here.
+test-python:
+	$(CARGO) build --quiet --locked --package savoir --package savoir-python
+	scripts/test_python.sh $(TARGET)
 
 # Files that are generated from the code; tests hold them equal.
 generated:

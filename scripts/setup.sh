@@ -18,6 +18,12 @@ if [ "$(id -u)" -eq 0 ]; then
 	command -v gnome-keyring-daemon >/dev/null 2>&1 || missing+=(gnome-keyring)
 	command -v dbus-daemon >/dev/null 2>&1 || missing+=(dbus)
 	command -v secret-tool >/dev/null 2>&1 || missing+=(libsecret-tools)
+	# A browser and what builds the web app; without them, its tests are skipped.
+	command -v node >/dev/null 2>&1 || missing+=(nodejs)
+	command -v npm >/dev/null 2>&1 || missing+=(npm)
+	command -v chromium >/dev/null 2>&1 || missing+=(chromium)
+	# An editor that talks to the language server (25 MB).
+	command -v nvim >/dev/null 2>&1 || missing+=(neovim)
 fi
 # A server of the other database, for tests that run on both.
 compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || missing+=(postgresql)
