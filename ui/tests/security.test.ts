@@ -330,7 +330,7 @@ describe('session and headers', () => {
   test('setup_token_leaves_the_address_and_the_history', async () => {
     const fresh = await startApp({ fresh: true, model: false })
     const { page, context } = await openTab(fresh)
-    await page.goto(`${fresh.url}/setup?token=${fresh.setupToken}`)
+    await page.goto(`${fresh.url}/setup#token=${fresh.setupToken}`)
     await page.getByLabel('Email address').waitFor()
     assert.ok(!page.url().includes(fresh.setupToken))
     await page.goto(`${fresh.url}/design`)

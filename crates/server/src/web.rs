@@ -41,6 +41,9 @@ const ENCODINGS: [(&str, &str); 2] = [("br", ".br"), ("gzip", ".gz")];
 /// The routes of the pages and files of the app.
 pub fn web_app<S: Clone + Send + Sync + 'static>() -> Router<S> {
     let mut router = Router::new().route("/assets/{*path}", get(asset));
+    for (name, _) in FILES.iter().filter(|(name, _)| !name.contains('/') && !is_variant(name)) {
+        router = router.route(&format!("/{name}"), get(asset));
+    }
     for page in PAGES {
         router = router
             .route(&format!("/{page}"), get(index))
@@ -66,26 +69,28 @@ pub(crate) fn index_page(headers: &HeaderMap) -> Response {
     embedded().respond(INDEX, headers).unwrap_or_else(|| StatusCode::NOT_FOUND.into_response())
 }
 
-/// The response to a path without a route: a file of the app, or for browsers the app, which shows
-/// that there is no such page. `None` for paths of the API.
+/// The response to a path without a route: for browsers the app, which shows that there is no such
+/// page. `None` for paths of the API.
 pub(crate) fn fallback(request: &Request) -> Option<Response> {
     let path = request.uri().path();
     if !is_read(request.method()) || path.starts_with("/api/") || path.starts_with("/.well-known/")
     {
         return None;
     }
-    file(request).or_else(|| {
-        let mut page = prefers_html(request.headers()).then(|| index_page(request.headers()))?;
-        *page.status_mut() = StatusCode::NOT_FOUND;
-        Some(page)
-    })
+    let mut page = prefers_html(request.headers()).then(|| index_page(request.headers()))?;
+    *page.status_mut() = StatusCode::NOT_FOUND;
+    Some(page)
 }
 
 /// The file of the app at the path of a request.
 fn file(request: &Request) -> Option<Response> {
     let name = request.uri().path().strip_prefix('/')?;
-    let is_variant = ENCODINGS.iter().any(|(_, extension)| name.ends_with(extension));
-    if is_variant { None } else { embedded().respond(name, request.headers()) }
+    if is_variant(name) { None } else { embedded().respond(name, request.headers()) }
+}
+
+/// Whether a file is the compressed copy of another one.
+fn is_variant(name: &str) -> bool {
+    ENCODINGS.iter().any(|(_, extension)| name.ends_with(extension))
 }
 
 fn is_read(method: &Method) -> bool {

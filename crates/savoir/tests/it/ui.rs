@@ -98,6 +98,9 @@ fn answers_are_those_of_the_commands() {
     let app = MachineApp::start(&sandbox);
     let cookie = app.enter();
     assert_eq!(app.get("/api/v1/auth/session", &cookie)["machine"], true);
+    for file in ["theme.js", "favicon.svg"] {
+        assert_eq!(app.send(&format!("GET /{file}"), "", "").status, 200, "{file}");
+    }
     let listed = sandbox.run(&["list", "--json"]).json();
     assert_eq!(app.get("/api/v1/machine/skills", &cookie), listed);
     let name = listed["skills"][0]["name"].as_str().unwrap();

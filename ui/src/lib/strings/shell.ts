@@ -52,7 +52,7 @@ export const shell = {
     submit: 'Create account',
     noAdmin: 'This server has no administrator yet.',
     noToken: 'This page needs the link from the log of the server.',
-    noTokenHint: 'Look for a line with “/setup?token=” in the output of savoir serve, or run, with the data folder of the server: savoir admin create EMAIL --data FOLDER',
+    noTokenHint: 'Look for a line with “/setup#token=” in the output of savoir serve, or run, with the data folder of the server: savoir admin create EMAIL --data FOLDER',
     done: 'This server is set up already.',
     doneHint: 'Log in with your account, or ask an administrator for one.',
     step: (now: number, all: number) => `Step ${now} of ${all}`,
