@@ -12,11 +12,6 @@ dir=$2
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
 
-program=savoir
-case $(python3 "$here/project.py" target "$binary") in
-*windows*) program=savoir.exe ;;
-esac
-
 case ${SAVOIR_RUN:-$binary} in
 */*) run=${SAVOIR_RUN:-$binary} ;;
 *) run=./${SAVOIR_RUN:-$binary} ;;
@@ -30,8 +25,8 @@ fi
 
 umask 022
 mkdir -p "$dir/completions" "$dir/man"
-cp "$binary" "$dir/$program"
-chmod 755 "$dir/$program"
+cp "$binary" "$dir/savoir"
+chmod 755 "$dir/savoir"
 "$run" completions bash >"$dir/completions/savoir.bash"
 "$run" completions zsh >"$dir/completions/_savoir"
 "$run" completions fish >"$dir/completions/savoir.fish"

@@ -48,7 +48,7 @@ find_target() {
 		;;
 	Darwin) target=$machine-apple-darwin ;;
 	MINGW* | MSYS* | CYGWIN*)
-		fail "this script does not install on Windows" "use \`npm install -g savoir\` or \`pipx install savoir-skills\`"
+		fail "there is no binary for Windows" "use Linux or macOS"
 		;;
 	*) fail "there is no binary for $system" "build savoir from source: $REPOSITORY#install" ;;
 	esac

@@ -69,7 +69,7 @@ def main():
         {
             "package.json": package_json(fields, name=platform.npm_name, description=about, **system, preferUnplugged=True),
             "README.md": f"# {platform.npm_name}\n\n{about}.\n".encode(),
-            f"bin/{platform.program}": pathlib.Path(args.binary).read_bytes(),
+            "bin/savoir": pathlib.Path(args.binary).read_bytes(),
             **licenses,
             **linked,
         },

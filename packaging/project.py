@@ -80,10 +80,6 @@ class Platform:
     debian_arch: str | None = None
 
     @property
-    def program(self):
-        return "savoir.exe" if self.npm_os == "win32" else "savoir"
-
-    @property
     def npm_name(self):
         return f"@savoir/{self.npm_os}-{self.npm_cpu}"
 
@@ -93,7 +89,6 @@ PLATFORMS = [
     Platform("linux-aarch64", "aarch64-unknown-linux-gnu", "linux", "arm64", "manylinux_{glibc}_aarch64", "arm64"),
     Platform("macos-x86_64", "x86_64-apple-darwin", "darwin", "x64", "macosx_10_12_x86_64"),
     Platform("macos-aarch64", "aarch64-apple-darwin", "darwin", "arm64", "macosx_11_0_arm64"),
-    Platform("windows-x86_64", "x86_64-pc-windows-msvc", "win32", "x64", "win_amd64"),
 ]
 
 
@@ -109,7 +104,7 @@ class Binary:
 
 
 def read_binary(path):
-    """Read the headers of a program for Linux, macOS or Windows."""
+    """Read the headers of a program for Linux or macOS."""
     try:
         data = pathlib.Path(path).read_bytes()
     except OSError as error:
@@ -131,11 +126,6 @@ def read_headers(data):
     if data[:4] == b"\xcf\xfa\xed\xfe":
         machine = {0x01000007: "x86_64", 0x0100000C: "aarch64"}.get(struct.unpack_from("<I", data, 4)[0])
         return "macos", machine, {"macos": read_oldest_macos(data)}
-    if data[:2] == b"MZ":
-        header = struct.unpack_from("<I", data, 0x3C)[0]
-        if data[header : header + 4] == b"PE\0\0":
-            machine = {0x8664: "x86_64"}.get(struct.unpack_from("<H", data, header + 4)[0])
-            return "windows", machine, {}
     raise ValueError("unknown format")
 
 

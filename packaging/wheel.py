@@ -62,14 +62,13 @@ def platform_tag(binary, glibc):
 
 def native_module(binary_path, binary):
     """The path of the native module that was built beside a binary."""
-    name = {"linux": "libsavoir_native.so", "darwin": "libsavoir_native.dylib", "win32": "savoir_native.dll"}
+    name = {"linux": "libsavoir_native.so", "darwin": "libsavoir_native.dylib"}
     return pathlib.Path(binary_path).with_name(name[binary.platform.npm_os])
 
 
-def package_files(native_path, windows):
+def package_files(native_path):
     """The files of the Python package, by their path in the wheel."""
-    extension = "_native.pyd" if windows else "_native.abi3.so"
-    files = {f"{PACKAGE.name}/{extension}": native_path.read_bytes()}
+    files = {f"{PACKAGE.name}/_native.abi3.so": native_path.read_bytes()}
     for path in sorted(PACKAGE.rglob("*")):
         if path.suffix in (".py", ".pyi") or path.name == "py.typed":
             files[path.relative_to(PACKAGE.parent).as_posix()] = path.read_bytes()
@@ -127,8 +126,8 @@ def write_wheel(binary_path, out_dir, platform_name=None, glibc="2.28", native_p
     info = f"{stem}.dist-info"
 
     files = {
-        **package_files(native_path, binary.platform.npm_os == "win32"),
-        f"{stem}.data/scripts/{binary.platform.program}": pathlib.Path(binary_path).read_bytes(),
+        **package_files(native_path),
+        f"{stem}.data/scripts/savoir": pathlib.Path(binary_path).read_bytes(),
         f"{info}/METADATA": metadata(fields, version),
         f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: savoir\nRoot-Is-Purelib: false\nTag: {tag}\n".encode(),
         f"{info}/licenses/LICENSE-APACHE": (ROOT / "LICENSE-APACHE").read_bytes(),

@@ -7,7 +7,6 @@ const { constants } = require('node:os');
 const { isatty } = require('node:tty');
 
 const name = `@savoir/${process.platform}-${process.arch}`;
-const program = process.platform === 'win32' ? 'savoir.exe' : 'savoir';
 
 function fail(message, hint) {
   process.stderr.write(`error: ${message}\nhint: ${hint}\n`);
@@ -16,7 +15,7 @@ function fail(message, hint) {
 
 function findBinary() {
   try {
-    return require.resolve(`${name}/bin/${program}`);
+    return require.resolve(`${name}/bin/savoir`);
   } catch {
     const supported = Object.keys(require('../package.json').optionalDependencies);
     if (!supported.includes(name)) {
