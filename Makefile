@@ -50,8 +50,9 @@ smoke-web:
 	@test -x $(TARGET)/debug/savoir || $(CARGO) build --quiet --locked --package savoir
 	@scripts/web.sh smoke
 
+# On CI, `unit` has just built the program.
 test-web:
-	@$(CARGO) build --quiet --locked --package savoir
+	@test -n "$(CI)" -a -x $(TARGET)/debug/savoir || $(CARGO) build --quiet --locked --package savoir
 	@scripts/web.sh all
 
 # The Python package, in an empty environment of each Python that is here.

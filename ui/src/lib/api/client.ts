@@ -44,6 +44,8 @@ const KEY = 'savoir-key'
 const key = takeKey()
 
 function takeKey(): string | null {
+  // Tests of the models import this file without a browser.
+  if (typeof window === 'undefined') return null
   const given = /^#key=([0-9a-f]+)$/.exec(window.location.hash)?.[1]
   if (given) window.history.replaceState(window.history.state, '', window.location.pathname + window.location.search)
   try {

@@ -1,1 +1,0 @@
-import"./format-BDNw6PoQ.js";import{t as e}from"./Workbench-BmGBfjCJ.js";function t(t){e(t,{stored:``})}export{t as default};
