@@ -32,7 +32,7 @@ if [ -z "$binary" ]; then
 fi
 
 # Packages of another version must not end up in SHA256SUMS.
-rm -f "$out"/savoir[-_]*.whl "$out"/savoir-*.tgz "$out"/savoir-*.tar.gz "$out"/savoir_*.deb "$out/SHA256SUMS"
+rm -f "$out"/savoir[-_]*.whl "$out"/savoir-*.tgz "$out"/savoir-*.tar.gz "$out"/savoir_*.deb "$out"/savoir-*.vsix "$out/SHA256SUMS"
 python3 "$here/wheel.py" "$binary" "$out" --glibc "${GLIBC:-auto}" ${NATIVE:+--native "$NATIVE"}
 python3 "$here/npm.py" "$binary" "$out"
 "$here/tarball.sh" "$binary" "$out"
@@ -40,6 +40,11 @@ if command -v dpkg-deb >/dev/null; then
 	"$here/deb.sh" "$binary" "$out"
 else
 	echo "note: dpkg-deb is not installed, so no Debian package was built" >&2
+fi
+if command -v npm >/dev/null; then
+	python3 "$here/vsix.py" "$out" --binary "$binary"
+else
+	echo "note: npm is not installed, so no extension for VS Code was built" >&2
 fi
 "$here/checksums.sh" "$out"
 echo "$out/SHA256SUMS"

@@ -227,6 +227,35 @@ test_deb() {
 	fi
 }
 
+test_vsix() {
+	[ -n "$npm" ] || { skip "npm is not installed"; return; }
+	local vsix=$work/vsix
+	mkdir -p "$vsix"
+	# Every file that the manifest names is there, and the program may be started.
+	expect 0 "savoir $version linux-x64 3 files 0o755" "$python" -c '
+import sys, xml.etree.ElementTree as tree, zipfile
+archive = zipfile.ZipFile(sys.argv[1])
+archive.extractall(sys.argv[2])
+manifest = tree.fromstring(archive.read("extension.vsixmanifest"))
+of = {"v": "http://schemas.microsoft.com/developer/vsx-schema/2011"}
+who = manifest.find("v:Metadata/v:Identity", of)
+assets = [asset.get("Path") for asset in manifest.findall("v:Assets/v:Asset", of)]
+assert set(assets) < set(archive.namelist()), assets
+types = tree.fromstring(archive.read("[Content_Types].xml"))
+known = {one.get("Extension") for one in types}
+assert all("." + name.rsplit(".", 1)[1] in known for name in archive.namelist() if "." in name.rsplit("/", 1)[-1] and name[0] != "[")
+mode = archive.getinfo("extension/bin/savoir").external_attr >> 16 & 0o777
+print(who.get("Id"), who.get("Version"), who.get("TargetPlatform"), len(assets), "files", oct(mode))
+' "$out"/savoir-vscode-*.vsix "$vsix"
+	chmod +x "$vsix/extension/bin/savoir"
+	runs /nonexistent "$vsix/extension/bin/savoir"
+	for file in LICENSE.txt THIRD-PARTY-NOTICES.txt bin/THIRD-PARTY-NOTICES.txt; do
+		[ -s "$vsix/extension/$file" ] || problem "the extension has no $file"
+	done
+	expect 0 "4 commands" "$node" "$here/test_vsix.js" "$vsix"
+	expect 0 "pass 3" "$node" --test "$root/editors/vscode/test/program.test.js"
+}
+
 test_installer() {
 	local archive site=$work/site port url to="$work/my programs" tools=/usr/bin:/bin program
 	archive=$(basename "$(echo "$out/savoir-$version"-*.tar.gz)")
@@ -337,7 +366,7 @@ test_reproducible() {
 
 skip() { skipped="${skipped:-}    skipped: $1"$'\n'; }
 
-[ $# -gt 0 ] || set -- readers wheel npm tarball deb installer action reproducible
+[ $# -gt 0 ] || set -- readers wheel npm tarball deb vsix installer action reproducible
 for test in "$@"; do
 	before=$failures
 	skipped=

@@ -50,11 +50,13 @@ vim.api.nvim_create_autocmd({ 'BufReadPost', 'BufNewFile' }, {
     local path = vim.fn.fnamemodify(vim.api.nvim_buf_get_name(event.buf), ':p')
     if not is_ours(path) then return end
     local folder = root(path)
-    if not clients[folder] or vim.lsp.client_is_stopped(clients[folder]) then
+    -- A client that is still starting counts as stopped for client_is_stopped.
+    if not clients[folder] then
       clients[folder] = vim.lsp.start_client({
         name = 'savoir',
         cmd = { 'savoir', 'lsp' },
         root_dir = folder,
+        on_exit = function() clients[folder] = nil end,
         workspace_folders = { { uri = vim.uri_from_fname(folder), name = folder } },
       })
     end
