@@ -30,12 +30,16 @@ lint:
 	$(CARGO) check --manifest-path fuzz/Cargo.toml --target-dir $(TARGET) --locked
 
 # Many tests wait for servers and processes, so two of them share a processor.
-# Beside the real servers that tests talk to; what cannot be started is named, and its tests are
-# skipped. Plain `cargo test` skips all of them.
+# Beside the real servers that tests talk to; what cannot be started is named. Tests that were skipped
+# are listed at the end with the reason. Plain `cargo test` skips all that need a server.
+JUNIT := $(TARGET)/nextest/$(if $(CI),ci,default)/junit.xml
+
 unit:
 	@if $(CARGO) nextest --version >/dev/null 2>&1; then \
-		set -x; scripts/services.sh $(CARGO) nextest run --workspace --locked \
-			--test-threads $$((2 * $$(getconf _NPROCESSORS_ONLN))) $(if $(CI),--profile ci); \
+		rm -f $(JUNIT); \
+		(set -x; scripts/services.sh $(CARGO) nextest run --workspace --locked \
+			--test-threads $$((2 * $$(getconf _NPROCESSORS_ONLN))) $(if $(CI),--profile ci)); \
+		status=$$?; scripts/skipped.py $(JUNIT); exit $$status; \
 	else \
 		set -x; scripts/services.sh $(CARGO) test --workspace --locked --lib --bins --tests; \
 	fi
