@@ -84,6 +84,7 @@ bench:
 	$(TARGET)/dist/bench-sources 61000 5
 	$(TARGET)/dist/bench-registry 10 3
 	python3 benches/agents.py
+	python3 benches/editor.py
 
 # A registry with very many skills on a PostgreSQL of its own: it takes about half an hour and some
 # gigabytes.
