@@ -27,6 +27,8 @@ lint:
 	rustfmt --check fuzz/fuzz_targets/*.rs
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) clippy --package savoir --no-default-features --locked -- -D warnings
+	$(CARGO) clippy --package savoir-skill --no-default-features --locked -- -D warnings
+	scripts/count_dependencies.sh savoir-skill 45 --no-default-features
 	$(CARGO) check --manifest-path fuzz/Cargo.toml --target-dir $(TARGET) --locked
 
 # Many tests wait for servers and processes, so two of them share a processor.
