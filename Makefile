@@ -77,6 +77,7 @@ generated:
 bench:
 	$(CARGO) build --profile dist --locked --workspace
 	python3 benches/compare.py
+	python3 benches/hostile.py --binary $(TARGET)/dist/savoir
 	$(TARGET)/dist/bench-sandbox 200
 	$(TARGET)/dist/bench-environment 20
 	$(TARGET)/dist/bench-python-calls 2000
