@@ -103,6 +103,7 @@ bench-registry-scale:
 soak: fuzz
 	SAVOIR_TEST_SOAK=1 scripts/services.sh $(CARGO) test --locked --package savoir --test it real_agents
 	SAVOIR_TEST_SOAK=1 scripts/services.sh $(CARGO) test --locked --package savoir --test it faults
+	SAVOIR_TEST_SOAK=1 $(CARGO) test --locked --package savoir-eval --test it harness -- --nocapture
 	$(CARGO) build --profile dist --locked --workspace
 	python3 benches/compare.py --skills 1000,10000,100000 --no-peers
 

@@ -7,10 +7,11 @@ use crate::{
         TrialResult,
     },
     stats::{
-        CaseModel, MIN_PAIRS, Requirement, SIGNIFICANCE, SignTest, Summary, Verdict, interval,
-        sign_test, trials_needed, verdict,
+        CaseModel, Interval, MIN_PAIRS, Requirement, SIGNIFICANCE, SignTest, Summary, Verdict,
+        interval, sign_test, trials_needed, verdict, wilson,
     },
     trace::Arm,
+    trigger::TriggerResult,
 };
 
 /// The seed of all simulations of a report, which shows it.
@@ -18,6 +19,9 @@ pub const SEED: u64 = 20_261_118;
 /// The largest share of invalid trials of a comparison that may pass: what is missing could have
 /// failed.
 const MAX_INVALID_SHARE: f64 = 0.1;
+/// The largest number of trigger queries that is recommended.
+const MAX_QUERIES_NEEDED: usize = 500;
+
 /// Dollars per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prices {
@@ -34,7 +38,7 @@ impl Prices {
 
 /// Compares every arm with its baseline.
 pub fn compare(cases: &[CaseResult], arms: &[Arm], prices: Option<Prices>) -> Vec<Comparison> {
-    let has = |arm| arms.contains(&arm);
+    let has = |arm| !cases.is_empty() && arms.contains(&arm);
     let pairs = [
         (Arm::WithSkill, Arm::WithoutSkill),
         (Arm::WithSkill, Arm::Previous),
@@ -76,7 +80,7 @@ fn compare_arms(
     Comparison {
         arm,
         baseline,
-        uplift: interval(&all).map(crate::stats::Interval::points),
+        uplift: interval(&all).map(Interval::points),
         sign_test: sign_test(usable),
         tokens: summarize(&|one| as_number(one.usage.total())),
         seconds: summarize(&|one| as_number(one.duration_ms) / 1e3),
@@ -131,18 +135,24 @@ fn regression(one: &[TrialResult], other: &[TrialResult], pairs: &[f64]) -> Opti
     (rate(other) - rate(one) >= 0.5).then_some(false)
 }
 
-/// Concludes from the comparison with the agent without the skill.
+/// Concludes from the comparison with the agent without the skill, and from trigger queries.
 pub fn conclude(
     cases: &[CaseResult],
     comparison: Option<&Comparison>,
+    triggers: &[TriggerResult],
     gate: Option<Gate>,
 ) -> Conclusion {
-    let gate = gate.unwrap_or(Gate { uplift: Some(Requirement::MoreThan(0.0)), regressions: None });
+    let only_triggers = cases.is_empty() && !triggers.is_empty();
+    let gate = gate.unwrap_or(if only_triggers { Gate::TRIGGERS } else { Gate::HELPS });
     let all = cases.iter().flat_map(|case| case.arms.values().flatten());
     let (mut all_trials, mut invalid_trials) = (0, 0);
     for trial in all {
         all_trials += 1;
         invalid_trials += usize::from(trial.outcome == TrialOutcome::Invalid);
+    }
+    for query in triggers.iter().flat_map(|one| &one.queries) {
+        all_trials += (query.trials + query.invalid) as usize;
+        invalid_trials += query.invalid as usize;
     }
     let mut conclusion = Conclusion {
         verdict: Verdict::Underpowered,
@@ -153,38 +163,18 @@ pub fn conclude(
         invalid_trials,
         all_trials,
     };
-    let Some(comparison) = comparison else {
-        conclusion.reasons.push("there is nothing to compare".to_owned());
-        return conclusion;
-    };
-    let (arm, baseline) = (comparison.arm, comparison.baseline);
-    let pairs: Vec<Vec<f64>> =
-        cases.iter().map(|case| paired(trials(case, arm), trials(case, baseline))).collect();
     let mut verdicts = Vec::new();
-    if let Some(requirement) = gate.uplift {
-        let found = verdict(&pairs, requirement).verdict;
-        verdicts.push(found);
-        conclusion.reasons.push(explain_uplift(found, comparison, requirement));
-        if found == Verdict::Underpowered {
-            conclusion.needed = needed(cases, arm, baseline, requirement);
+    if gate.uplift.is_some() || gate.regressions.is_some() {
+        if let Some(comparison) = comparison {
+            check_comparison(cases, comparison, &mut conclusion, &mut verdicts);
+        } else {
+            verdicts.push(Verdict::Underpowered);
+            conclusion.reasons.push("there is no case to compare the arms with".to_owned());
         }
     }
-    if let Some(most) = gate.regressions {
-        let (found, reason) = check_regressions(comparison, most);
-        verdicts.push(found);
-        conclusion.reasons.push(reason);
-    }
+    check_triggers(triggers, &mut conclusion, &mut verdicts);
     conclusion.verdict = combined(&verdicts);
-    let counted = |which: Arm| {
-        let trials = cases.iter().flat_map(|case| trials(case, which));
-        let (mut all, mut missing) = (0_u32, 0_u32);
-        for trial in trials {
-            all += 1;
-            missing += u32::from(!is_valid(trial));
-        }
-        f64::from(missing) / f64::from(all.max(1))
-    };
-    let missing = counted(arm).max(counted(baseline));
+    let missing = missing_share(cases, comparison).max(missing_queries(triggers, gate));
     if conclusion.verdict == Verdict::Pass && missing > MAX_INVALID_SHARE {
         conclusion.verdict = Verdict::Underpowered;
         conclusion.reasons.push(format!(
@@ -194,6 +184,137 @@ pub fn conclude(
         ));
     }
     conclusion
+}
+
+/// Checks the conditions of the gate about the arms.
+fn check_comparison(
+    cases: &[CaseResult],
+    comparison: &Comparison,
+    conclusion: &mut Conclusion,
+    verdicts: &mut Vec<Verdict>,
+) {
+    let (arm, baseline) = (comparison.arm, comparison.baseline);
+    let pairs: Vec<Vec<f64>> =
+        cases.iter().map(|case| paired(trials(case, arm), trials(case, baseline))).collect();
+    if let Some(requirement) = conclusion.gate.uplift {
+        let found = verdict(&pairs, requirement).verdict;
+        verdicts.push(found);
+        conclusion.reasons.push(explain_uplift(found, comparison, requirement));
+        if found == Verdict::Underpowered {
+            conclusion.needed = needed(cases, arm, baseline, requirement);
+        }
+    }
+    if let Some(most) = conclusion.gate.regressions {
+        let (found, reason) = check_regressions(comparison, most);
+        verdicts.push(found);
+        conclusion.reasons.push(reason);
+    }
+}
+
+/// The larger share of invalid trials of two arms.
+fn missing_share(cases: &[CaseResult], comparison: Option<&Comparison>) -> f64 {
+    let counted = |which: Arm| {
+        let trials = cases.iter().flat_map(|case| trials(case, which));
+        let (mut all, mut missing) = (0_u32, 0_u32);
+        for trial in trials {
+            all += 1;
+            missing += u32::from(!is_valid(trial));
+        }
+        f64::from(missing) / f64::from(all.max(1))
+    };
+    comparison.map_or(0.0, |one| counted(one.arm).max(counted(one.baseline)))
+}
+
+/// The share of invalid trials of trigger queries, if the gate is about them.
+fn missing_queries(triggers: &[TriggerResult], gate: Gate) -> f64 {
+    if gate.precision.is_none() && gate.recall.is_none() {
+        return 0.0;
+    }
+    let (mut all, mut missing) = (0_u32, 0_u32);
+    for query in triggers.iter().flat_map(|one| &one.queries) {
+        all += query.trials + query.invalid;
+        missing += query.invalid;
+    }
+    f64::from(missing) / f64::from(all.max(1))
+}
+
+/// The precision or the recall of trigger queries.
+type Share = fn(&TriggerResult) -> Option<Interval>;
+
+/// Checks the conditions of the gate about trigger queries, for every size of the catalogue.
+fn check_triggers(
+    triggers: &[TriggerResult],
+    conclusion: &mut Conclusion,
+    verdicts: &mut Vec<Verdict>,
+) {
+    let (precision, recall) = (conclusion.gate.precision, conclusion.gate.recall);
+    let conditions: [(&str, Option<Requirement>, Share); 2] =
+        [("precision", precision, |one| one.precision), ("recall", recall, |one| one.recall)];
+    for (name, requirement, share) in conditions {
+        let Some(requirement) = requirement else { continue };
+        if triggers.is_empty() {
+            verdicts.push(Verdict::Underpowered);
+            conclusion.reasons.push(format!("there are no trigger queries to measure the {name}"));
+        }
+        for one in triggers {
+            let (found, reason) = check_share(name, share(one), requirement, one.catalogue);
+            verdicts.push(found);
+            conclusion.reasons.push(reason);
+        }
+    }
+}
+
+fn check_share(
+    name: &str,
+    found: Option<Interval>,
+    requirement: Requirement,
+    catalogue: usize,
+) -> (Verdict, String) {
+    let wanted = wanted(requirement);
+    let among = match catalogue {
+        1 => "with the skill alone".to_owned(),
+        count => format!("among {count} skills"),
+    };
+    let Some(found) = found else {
+        let why = match name {
+            "precision" => "the skill was never used",
+            _ => "no query should use the skill, or no trial is valid",
+        };
+        return (Verdict::Underpowered, format!("{among}, the {name} is unknown: {why}"));
+    };
+    let bounds = format!(
+        "{among}, the {name} is from {:.0} to {:.0} %",
+        100.0 * found.lower,
+        100.0 * found.upper
+    );
+    if requirement.is_met_by(found.lower) {
+        return (Verdict::Pass, format!("{bounds}, which is {wanted} %"));
+    }
+    if requirement.is_missed_by(found.upper) {
+        return (Verdict::Fail, format!("{bounds}, and {wanted} % is required"));
+    }
+    let more = queries_needed(found.mean, requirement).map(|count| {
+        format!("; {count} queries that count for it would decide if the share stays")
+    });
+    let more = more.unwrap_or_default();
+    (
+        Verdict::Underpowered,
+        format!("{bounds}, which does not decide whether it is {wanted} %{more}"),
+    )
+}
+
+/// The number of queries with which a share would be decided.
+fn queries_needed(share: f64, requirement: Requirement) -> Option<usize> {
+    (2..=MAX_QUERIES_NEEDED).find(|count| {
+        let hits = share * crate::stats::as_f64(*count);
+        // Rounded against the direction that is to be shown.
+        let is_above = share > requirement.bound();
+        let hits = if is_above { hits.floor() } else { hits.ceil() };
+        let hits = (0..=*count).find(|number| crate::stats::as_f64(*number) >= hits);
+        wilson(hits.unwrap_or(*count), *count).is_some_and(|one| {
+            requirement.is_met_by(one.lower) || requirement.is_missed_by(one.upper)
+        })
+    })
 }
 
 fn combined(verdicts: &[Verdict]) -> Verdict {
@@ -206,11 +327,16 @@ fn combined(verdicts: &[Verdict]) -> Verdict {
     }
 }
 
-fn explain_uplift(found: Verdict, comparison: &Comparison, requirement: Requirement) -> String {
-    let wanted = match requirement {
+/// A requirement in words, in points or percent.
+fn wanted(requirement: Requirement) -> String {
+    match requirement {
         Requirement::MoreThan(bound) => format!("more than {:.1}", 100.0 * bound),
         Requirement::AtLeast(bound) => format!("at least {:.1}", 100.0 * bound),
-    };
+    }
+}
+
+fn explain_uplift(found: Verdict, comparison: &Comparison, requirement: Requirement) -> String {
+    let wanted = wanted(requirement);
     let Some(uplift) = comparison.uplift else {
         return format!(
             "no case has {MIN_PAIRS} valid trials in both arms, so an uplift of {wanted} points \

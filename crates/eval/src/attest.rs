@@ -11,17 +11,22 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use savoir_package::trust::{SignedStatement, StatementError, TrustStore, check_statement};
+use savoir_package::{
+    Tree,
+    trust::{SignedStatement, StatementError, TrustStore, check_statement},
+};
 use savoir_skill::digest::{hex, sha256_hex};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
+    analyze::SEED,
     gate::Gate,
     limits::{MAX_ATTESTATION_BYTES, MAX_ATTESTATIONS},
     results::{JudgeRecord, Results, SandboxRecord, TrialOutcome},
     stats::{Interval, SignTest, Verdict},
     trace::{Arm, HostRecord},
+    trigger::TriggerResult,
 };
 
 /// The folder of the statements about a skill.
@@ -49,7 +54,28 @@ pub struct AttestedEval {
     /// In percentage points.
     pub uplift: Option<Interval>,
     pub sign_test: SignTest,
+    /// When the skill is used, for each size of the catalogue.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub triggers: Vec<AttestedTriggers>,
+    /// The digest of the version that it was compared with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<String>,
+    /// Cases that the skill makes worse.
+    #[serde(default)]
+    pub regressions: Vec<String>,
+    /// The seed of the simulations.
+    #[serde(default)]
+    pub seed: u64,
     pub finished: String,
+}
+
+/// Precision and recall among some skills.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AttestedTriggers {
+    pub catalogue: usize,
+    pub queries: usize,
+    pub precision: Option<Interval>,
+    pub recall: Option<Interval>,
 }
 
 /// A statement about a skill that was found.
@@ -111,6 +137,10 @@ pub fn statement(results: &Results) -> Option<Value> {
         gate: conclusion.gate,
         uplift: main.and_then(|main| main.uplift),
         sign_test: main.map(|main| main.sign_test).unwrap_or_default(),
+        triggers: results.triggers.iter().map(attested_triggers).collect(),
+        previous: results.previous.as_ref().map(|previous| previous.integrity.clone()),
+        regressions: main.map(|main| main.regressions.clone()).unwrap_or_default(),
+        seed: SEED,
         finished: results.finished.clone(),
     };
     let result = match conclusion.verdict {
@@ -135,6 +165,15 @@ pub fn statement(results: &Results) -> Option<Value> {
     }))
 }
 
+fn attested_triggers(one: &TriggerResult) -> AttestedTriggers {
+    AttestedTriggers {
+        catalogue: one.catalogue,
+        queries: one.queries.len(),
+        precision: one.precision,
+        recall: one.recall,
+    }
+}
+
 /// Where a signed statement is stored.
 pub fn path_of(skill: &Path, signed: &Value) -> PathBuf {
     let digest = sha256_hex(signed.to_string().as_bytes());
@@ -152,13 +191,37 @@ pub fn check_all(skill: &Path, integrity: &str, store: &TrustStore) -> Vec<Found
     paths.into_iter().map(check).collect()
 }
 
+/// Checks the statements among the files of a skill.
+pub fn check_tree(tree: &Tree, store: &TrustStore) -> Vec<AttestationOutcome> {
+    let prefix = format!("{FOLDER}/");
+    let statements = tree.files().filter(|(path, _)| path.starts_with(&prefix));
+    let integrity = tree.integrity();
+    let statements = statements.take(MAX_ATTESTATIONS);
+    statements.map(|(_, file)| check_bytes(&file.bytes, &integrity, store)).collect()
+}
+
+/// Whether a key that the user trusts signed a passing evaluation of these files.
+pub fn is_proven<'a>(outcomes: impl IntoIterator<Item = &'a AttestationOutcome>) -> bool {
+    outcomes.into_iter().any(|outcome| match outcome {
+        AttestationOutcome::Current(signed, eval) => {
+            signed.checked && signed.publisher.is_some() && eval.verdict == Verdict::Pass
+        }
+        _ => false,
+    })
+}
+
 fn check(path: &Path, integrity: &str, store: &TrustStore) -> AttestationOutcome {
+    match read(path) {
+        Ok(bytes) => check_bytes(&bytes, integrity, store),
+        Err(error) => {
+            AttestationOutcome::Broken { code: "statement_unreadable", reason: error.to_string() }
+        }
+    }
+}
+
+fn check_bytes(bytes: &[u8], integrity: &str, store: &TrustStore) -> AttestationOutcome {
     let broken = |code, reason: String| AttestationOutcome::Broken { code, reason };
-    let bytes = match read(path) {
-        Ok(bytes) => bytes,
-        Err(error) => return broken("statement_unreadable", error.to_string()),
-    };
-    let signed = match check_statement(&bytes, store) {
+    let signed = match check_statement(bytes, store) {
         Ok(signed) => signed,
         Err(error) => {
             let error: StatementError = error;
@@ -179,7 +242,15 @@ fn check(path: &Path, integrity: &str, store: &TrustStore) -> AttestationOutcome
     if digest.is_none() || digest.map(str::to_owned) != hex_digest(integrity) {
         return AttestationOutcome::OtherFiles;
     }
-    match AttestedEval::deserialize(&statement["predicate"][OWN_FIELDS]) {
+    let predicate = &statement["predicate"];
+    match AttestedEval::deserialize(&predicate[OWN_FIELDS]) {
+        Ok(eval)
+            if predicate["configuration"][0]["digest"]["sha256"].as_str()
+                != Some(eval.eval_set.as_str()) =>
+        {
+            let reason = "it names two different sets of evaluations".to_owned();
+            broken("statement_malformed", reason)
+        }
         Ok(eval) => AttestationOutcome::Current(Box::new(signed), Box::new(eval)),
         Err(error) => broken("statement_malformed", error.to_string()),
     }

@@ -6,6 +6,7 @@ use crate::{
     results::Results,
     stats::{Interval, Summary},
     trace::Arm,
+    trigger::{ShownSkill, TriggerResult},
 };
 
 /// The differences of two evaluations.
@@ -13,6 +14,9 @@ use crate::{
 pub struct EvalDiff {
     /// Facts that differ, so that the numbers are not directly comparable.
     pub differs: Vec<String>,
+    /// The description of the skill before and after, if it changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<(String, String)>,
     /// The uplift in points, before and after.
     pub uplift: (Option<Interval>, Option<Interval>),
     /// Cases whose pass rate with the skill changed, the largest loss first.
@@ -53,8 +57,10 @@ pub fn diff(before: &Results, after: &Results) -> EvalDiff {
     fact("evaluations", &before.eval_set.digest, &after.eval_set.digest);
     fact("skill", &before.skill.integrity, &after.skill.integrity);
     let uplift = |results: &Results| results.main().and_then(|main| main.uplift);
+    let (old, new) = (&before.skill.description, &after.skill.description);
     let mut diff = EvalDiff {
         differs,
+        description: (old != new).then(|| (old.clone(), new.clone())),
         uplift: (uplift(before), uplift(after)),
         cases: case_changes(before, after),
         triggers: trigger_changes(before, after),
@@ -92,15 +98,19 @@ fn case_changes(before: &Results, after: &Results) -> Vec<CaseChange> {
 }
 
 fn trigger_changes(before: &Results, after: &Results) -> Vec<TriggerChange> {
-    let pair = |one: &crate::trigger::TriggerResult| {
-        let other = after.triggers.iter().find(|other| other.catalogue == one.catalogue)?;
-        Some(TriggerChange {
-            catalogue: one.catalogue,
-            precision: (one.precision, other.precision),
-            recall: (one.recall, other.recall),
-        })
+    let of = |results: &Results, size: usize| {
+        let found = results.triggers.iter().find(|one| one.catalogue == size);
+        (found.and_then(|one| one.precision), found.and_then(|one| one.recall))
     };
-    before.triggers.iter().filter_map(pair).collect()
+    let mut sizes: Vec<usize> =
+        before.triggers.iter().chain(&after.triggers).map(|one| one.catalogue).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let change = |catalogue: usize| {
+        let (old, new) = (of(before, catalogue), of(after, catalogue));
+        TriggerChange { catalogue, precision: (old.0, new.0), recall: (old.1, new.1) }
+    };
+    sizes.into_iter().map(change).collect()
 }
 
 /// Sentences that follow from the numbers alone.
@@ -115,14 +125,20 @@ fn hints(diff: &EvalDiff, after: &Results) -> Vec<String> {
         } else {
             continue;
         };
+        let cause = match diff.description {
+            Some(_) => "with the new description",
+            None => "with the same description",
+        };
         hints.push(format!(
-            "with {} skills in the catalogue, recall is {words}: {:.0} % before, {:.0} % after",
+            "with {} skills in the catalogue, recall is {words} {cause}: {:.0} % before, {:.0} % after",
             change.catalogue,
             100.0 * before.mean,
             100.0 * now.mean
         ));
     }
-    let hidden = after.triggers.iter().find(|one| one.shown != crate::trigger::ShownSkill::Whole);
+    let is_shortened =
+        |one: &&TriggerResult| matches!(one.shown, ShownSkill::Cut | ShownSkill::Hidden);
+    let hidden = after.triggers.iter().find(is_shortened);
     if let Some(hidden) = hidden {
         hints.push(format!(
             "with {} skills, the model does not see the whole description: shorten it",

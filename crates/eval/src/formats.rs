@@ -36,9 +36,10 @@ struct Format {
 /// All formats of JSON files. The first that detects a file reads it.
 const FORMATS: [Format; 5] = [
     agentskills::FORMAT,
+    // Its cases may have `should_trigger`, too.
+    nvidia::FORMAT,
     triggers::FORMAT,
     triggers::GROUPED_FORMAT,
-    nvidia::FORMAT,
     bare_cases::FORMAT,
 ];
 
@@ -116,7 +117,16 @@ fn read_file(folder: &Folder, path: &str, skill: &str, reading: &mut EvalReading
         return;
     };
     let Some(format) = FORMATS.iter().find(|format| (format.detect)(&root)) else {
-        reading.unknown.push(path.to_owned());
+        if path == FILE {
+            let span = Span::new(root.span.start, root.span.start + 1);
+            let message = "the file has no cases";
+            let error = Diagnostic::error("eval-unknown-format", span, message);
+            let help = "write {\"evals\": [{\"prompt\": …, \"assertions\": […]}]}";
+            file.diagnostics.push(error.help(help));
+            reading.files.push(file);
+        } else {
+            reading.unknown.push(path.to_owned());
+        }
         return;
     };
     file.format = Some(format.id);

@@ -147,6 +147,10 @@ pub fn grade(assertion: &Assertion, trace: &Trace) -> Option<AssertionResult> {
         },
         Grader::ToolCalled { tool, called } => {
             let calls = trace.calls.iter().filter(|call| call.tool == *tool).count();
+            if calls == 0 && !trace.tools.is_empty() && !trace.tools.contains(tool) {
+                let words = format!("the agent has no tool `{tool}`");
+                return Some(AssertionResult::new(assertion, Outcome::Invalid, words));
+            }
             let names: Vec<&str> = trace.calls.iter().map(|call| call.tool.as_str()).collect();
             let words = match calls {
                 0 if names.is_empty() => "no tool was called".to_owned(),

@@ -153,6 +153,7 @@ mod tests {
             expected: Some("Done".to_owned()),
             files: Vec::new(),
             assertions: Vec::new(),
+            requires: Vec::new(),
             location: Location::default(),
         };
         let assertion = Assertion {

@@ -30,7 +30,7 @@ pub const MAX_ATTESTATION_BYTES: u64 = 1 << 20;
 pub const MAX_ATTESTATIONS: usize = 100;
 /// Maximum size of a compiled regular expression.
 pub const MAX_REGEX_BYTES: usize = 1 << 20;
-/// Longest time of one trial, in seconds.
+/// Longest time of one trial in seconds, unless the user names another.
 pub const TRIAL_SECONDS: u64 = 600;
 /// Longest time of a grader command, in seconds.
 pub const COMMAND_SECONDS: u64 = 60;

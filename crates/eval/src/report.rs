@@ -5,7 +5,7 @@ pub mod html;
 pub mod junit;
 pub mod markdown;
 
-use crate::stats::Interval;
+use crate::{results::Difference, stats::Interval};
 
 /// `+12.5 [3.1, 21.9]` in points.
 pub fn points(interval: Option<Interval>) -> String {
@@ -13,6 +13,11 @@ pub fn points(interval: Option<Interval>) -> String {
         Some(Interval { mean, lower, upper }) => format!("{mean:+.1} [{lower:+.1}, {upper:+.1}]"),
         None => "not measured".to_owned(),
     }
+}
+
+/// `+0.0123` dollars, if prices are known.
+pub fn dollars(cost: Option<Difference>) -> String {
+    cost.map_or_else(|| "unknown".to_owned(), |cost| format!("{:+.4}", cost.delta))
 }
 
 /// `67 % [30, 90]` of a share.

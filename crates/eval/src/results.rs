@@ -54,6 +54,9 @@ pub struct SkillRecord {
     pub version: Option<String>,
     /// The digest of all files, as `savoir verify` shows it.
     pub integrity: String,
+    /// What a model reads to decide whether to use it.
+    #[serde(default)]
+    pub description: String,
 }
 
 /// The evaluation files.

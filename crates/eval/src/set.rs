@@ -23,6 +23,8 @@ pub struct Case {
     /// Files that are copied into the workspace.
     pub files: Vec<CaseFile>,
     pub assertions: Vec<Assertion>,
+    /// What the task needs beside its files, such as a platform with a GPU. A trial has none of it.
+    pub requires: Vec<String>,
     pub location: Location,
 }
 

@@ -73,6 +73,9 @@ pub struct Trace {
     pub format: u32,
     /// The digest of everything that the trial depends on.
     pub key: String,
+    /// The machine on which it ran.
+    #[serde(default)]
+    pub machine: String,
     pub case: String,
     pub arm: Arm,
     /// The number of the trial, from 0.
@@ -83,6 +86,9 @@ pub struct Trace {
     pub answer: String,
     pub messages: Vec<TraceMessage>,
     pub calls: Vec<TraceCall>,
+    /// The names of all tools that the agent could call; empty if they are not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
     /// The skills that the agent loaded.
     pub skills_used: Vec<String>,
     /// The files of the workspace after the trial.
@@ -390,6 +396,7 @@ pub(crate) mod testing {
         Trace {
             format: TRACE_FORMAT,
             key: "key".to_owned(),
+            machine: String::new(),
             case: "1".to_owned(),
             arm: Arm::WithSkill,
             trial: 0,
@@ -398,6 +405,7 @@ pub(crate) mod testing {
             answer: String::new(),
             messages: Vec::new(),
             calls: Vec::new(),
+            tools: Vec::new(),
             skills_used: Vec::new(),
             files: Vec::new(),
             files_left_out: 0,

@@ -33,6 +33,8 @@ pub enum ShownSkill {
     Cut,
     /// Nothing: the model has to search for it.
     Hidden,
+    /// It is not known how the host shows skills.
+    Unknown,
 }
 
 impl ShownSkill {
@@ -41,6 +43,7 @@ impl ShownSkill {
             Self::Whole => "whole",
             Self::Cut => "cut",
             Self::Hidden => "not listed",
+            Self::Unknown => "unknown",
         }
     }
 }
@@ -54,6 +57,9 @@ pub struct QueryResult {
     pub used: u32,
     /// Valid trials.
     pub trials: u32,
+    /// Trials that do not count.
+    #[serde(default)]
+    pub invalid: u32,
     /// Why trials are invalid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -115,19 +121,48 @@ pub struct Decoy {
     pub description: String,
 }
 
-/// Up to 99 made-up skills whose names differ from `skill`.
+/// Made-up skills whose names differ from `skill`: every third is a near miss, which does something
+/// else with the things that the skill is about; the others are about other things.
 pub fn decoys(count: usize, skill: &str) -> Vec<Decoy> {
+    let mut near = near_misses(skill).into_iter();
     // The actions alternate first, so that a small catalogue is mixed, too.
-    let all = (0..OBJECTS.len() * ACTIONS.len()).map(|index| {
-        let (object, objects) = OBJECTS[index % OBJECTS.len()];
+    let mut others = (0..OBJECTS.len() * ACTIONS.len()).map(|index| {
         let turn = index / OBJECTS.len() + index % OBJECTS.len();
-        let (action, does, when) = ACTIONS[turn % ACTIONS.len()];
-        Decoy {
-            name: format!("{object}-{action}"),
-            description: format!("{does} {objects}. Use when the user wants to {when}."),
-        }
+        decoy(OBJECTS[index % OBJECTS.len()], ACTIONS[turn % ACTIONS.len()])
     });
-    all.filter(|decoy| decoy.name != skill).take(count).collect()
+    let mut decoys: Vec<Decoy> = Vec::new();
+    while decoys.len() < count {
+        let next = match decoys.len() % 3 {
+            0 => near.next().or_else(|| others.next()),
+            _ => others.next(),
+        };
+        let Some(next) = next else { break };
+        if next.name != skill && !decoys.iter().any(|known| known.name == next.name) {
+            decoys.push(next);
+        }
+    }
+    decoys
+}
+
+/// Skills about the things in the name of a skill.
+fn near_misses(skill: &str) -> Vec<Decoy> {
+    let is_action = |word: &&str| ACTIONS.iter().any(|(action, ..)| action == word);
+    let words: Vec<&str> = skill
+        .split(['-', '_', ' ', '.'])
+        .filter(|word| !word.is_empty() && !is_action(word))
+        .collect();
+    let (slug, object) = (words.join("-"), words.join(" "));
+    if slug.is_empty() {
+        return Vec::new();
+    }
+    ACTIONS.iter().map(|action| decoy((&slug, &object), *action)).collect()
+}
+
+fn decoy((slug, objects): (&str, &str), (action, does, when): (&str, &str, &str)) -> Decoy {
+    Decoy {
+        name: format!("{slug}-{action}"),
+        description: format!("{does} {objects}. Use when the user wants to {when}."),
+    }
 }
 
 #[cfg(test)]
@@ -135,7 +170,7 @@ mod tests {
     use super::*;
 
     fn query(should_trigger: bool, used: u32, trials: u32) -> QueryResult {
-        QueryResult { query: String::new(), should_trigger, used, trials, reason: None }
+        QueryResult { query: String::new(), should_trigger, used, trials, invalid: 0, reason: None }
     }
 
     #[test]
@@ -164,5 +199,12 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), 99);
         assert!(decoys(99, "invoice-export").iter().all(|decoy| decoy.name != "invoice-export"));
+        let near = |count, skill: &str| {
+            decoys(count, skill)
+                .iter()
+                .filter(|one| one.description.contains("sales report"))
+                .count()
+        };
+        assert_eq!((near(19, "sales-report"), near(99, "export-sales-report")), (7, 9));
     }
 }

@@ -1,7 +1,11 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::{grade::Grading, trace::TokenUsage};
+use crate::{
+    grade::Grading,
+    trace::TokenUsage,
+    trigger::{QueryResult, ShownSkill},
+};
 
 pub(crate) fn trial(number: u32, score: Option<f64>) -> TrialResult {
     let outcome = match score {
@@ -37,7 +41,7 @@ const ZERO: Option<f64> = Some(0.0);
 
 fn concluded(cases: &[CaseResult], gate: &str) -> (Comparison, Conclusion) {
     let compared = compare(cases, &[Arm::WithSkill, Arm::WithoutSkill], None);
-    let conclusion = conclude(cases, compared.first(), Some(gate.parse().unwrap()));
+    let conclusion = conclude(cases, compared.first(), &[], Some(gate.parse().unwrap()));
     (compared[0].clone(), conclusion)
 }
 
@@ -95,4 +99,52 @@ fn invalid_trials_count_neither_way_and_prevent_a_pass() {
     assert!(conclusion.reasons.last().unwrap().contains("20 %"), "{:?}", conclusion.reasons);
     let (compared, _) = concluded(&[case("a", &[None; 3], &[ONE; 3])], "uplift>5");
     assert_eq!(compared.left_out[0].reason, "the model did not answer");
+}
+
+/// Trigger results in which the skill was used for some of the queries that should use it.
+fn triggered(used: u32, missed: u32, wrong: u32) -> TriggerResult {
+    let query = |should_trigger: bool, is_used: bool| QueryResult {
+        query: String::new(),
+        should_trigger,
+        used: if is_used { 3 } else { 0 },
+        trials: 3,
+        invalid: 0,
+        reason: None,
+    };
+    let mut queries = Vec::new();
+    queries.extend((0..used).map(|_| query(true, true)));
+    queries.extend((0..missed).map(|_| query(true, false)));
+    queries.extend((0..wrong).map(|_| query(false, true)));
+    TriggerResult::new(20, ShownSkill::Whole, queries)
+}
+
+#[test]
+fn trigger_queries_alone_get_a_verdict_from_the_end_of_their_interval() {
+    let decide = |one: TriggerResult, gate: Option<&str>| {
+        conclude(&[], None, &[one], gate.map(|gate| gate.parse().unwrap()))
+    };
+    let good = decide(triggered(10, 0, 0), None);
+    assert_eq!((good.verdict, good.gate), (Verdict::Pass, Gate::TRIGGERS), "{good:?}");
+    assert_eq!((good.all_trials, good.invalid_trials), (30, 0));
+    // Ten of ten is at least 72 %, no more.
+    assert_eq!(decide(triggered(10, 0, 0), Some("recall>=72")).verdict, Verdict::Pass);
+    let few = decide(triggered(10, 0, 0), Some("recall>=80"));
+    assert_eq!(few.verdict, Verdict::Underpowered);
+    assert!(few.reasons[0].contains("16 queries"), "{:?}", few.reasons);
+    let missed = decide(triggered(1, 19, 0), None);
+    assert_eq!(missed.verdict, Verdict::Fail, "{:?}", missed.reasons);
+    let wrong = decide(triggered(20, 0, 60), Some("precision>50"));
+    assert_eq!(wrong.verdict, Verdict::Fail, "{:?}", wrong.reasons);
+    let never = decide(triggered(0, 3, 0), Some("precision>50"));
+    assert!(never.verdict == Verdict::Underpowered && never.reasons[0].contains("never used"));
+    assert_eq!(decide(triggered(9, 0, 0), Some("uplift>0")).verdict, Verdict::Underpowered);
+    let mut lost = triggered(20, 0, 0);
+    for query in &mut lost.queries[..5] {
+        (query.trials, query.invalid) = (2, 1);
+    }
+    assert_eq!(decide(lost.clone(), None).verdict, Verdict::Pass, "8 % are invalid");
+    for query in &mut lost.queries {
+        (query.trials, query.invalid) = (2, 1);
+    }
+    assert_eq!(decide(lost, None).verdict, Verdict::Underpowered);
 }

@@ -21,6 +21,7 @@ const KEYS: CaseKeys = CaseKeys {
     prompt: &["prompt", "question", "query", "task", "input"],
     expected: &["expected_output", "ground_truth", "expected"],
     assertions: &["assertions", "expectations", "expected_behavior", "expects"],
+    must_not: &[],
     files: &["files"],
     expected_skill: &["expected_skill"],
 };

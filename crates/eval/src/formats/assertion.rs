@@ -19,7 +19,12 @@ pub(crate) const TYPES: [&str; 9] = [
     "tool-called", "judge",
 ];
 /// Other names for them, as other programs write them.
-const ALIASES: [(&str, &str); 8] = [
+const ALIASES: [(&str, &str); 13] = [
+    ("contains-phrase", "contains"),
+    ("not-contains-phrase", "not-contains"),
+    ("contains-pattern", "matches"),
+    ("not-contains-pattern", "not-matches"),
+    ("not-includes", "not-contains"),
     ("regex", "matches"),
     ("not-regex", "not-matches"),
     ("file", "file-exists"),
@@ -70,10 +75,14 @@ fn read_object(node: &Node) -> Result<Assertion, Problem> {
         }
     };
     let text = match (words, &grader) {
-        // In `{"type": "contains", "text": …}`, the text is what is searched.
         (Some(words), Grader::Judge) => words.to_owned(),
         (_, Grader::Judge) => return Err(missing(node, "text")),
-        (_, grader) => named(node).unwrap_or_else(|| describe(grader)),
+        // In `{"type": "contains", "text": …}`, the text is what is searched.
+        (_, Grader::Contains { .. }) if node.get("phrase").is_none() => {
+            named(node).unwrap_or_else(|| describe(&grader))
+        }
+        (Some(words), _) => words.to_owned(),
+        (None, grader) => describe(grader),
     };
     Ok(Assertion { text, weight, grader, span: node.span })
 }
@@ -104,7 +113,7 @@ fn grader(node: &Node, kind: &Node, name: &str) -> Result<Grader, Problem> {
         }),
         "contains" | "not-contains" => Ok(Grader::Contains {
             path: path(node)?,
-            text: text(node, &["text", "value"])?,
+            text: text(node, &["phrase", "text", "value"])?,
             contains: name == "contains",
         }),
         "matches" | "not-matches" => {

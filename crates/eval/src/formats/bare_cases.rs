@@ -13,6 +13,7 @@ const KEYS: CaseKeys = CaseKeys {
     prompt: &["prompt", "query", "task"],
     expected: &["expected_output", "ground_truth", "expected"],
     assertions: &["assertions", "expectations", "expected_behavior", "success_criteria"],
+    must_not: &[],
     files: &["files"],
     expected_skill: &["expected_skill", "skills"],
 };
@@ -22,13 +23,14 @@ fn is_any_case(root: &Node) -> bool {
         let has = |keys: &[&str]| keys.iter().any(|key| case.get(key).is_some());
         has(KEYS.prompt) && has(KEYS.assertions)
     };
-    is_case(root) || root.items().is_some_and(|items| items.first().is_some_and(is_case))
+    // An empty list has no cases, whichever format it would be.
+    is_case(root) || root.items().is_some_and(|items| items.first().is_none_or(is_case))
 }
 
 fn read(root: &Node, reader: &mut Reader<'_>) {
     if root.items().is_some() {
         reader.cases(root, &KEYS);
     } else {
-        reader.case(root, 0, &KEYS);
+        reader.case(root, 0, &KEYS, &[]);
     }
 }

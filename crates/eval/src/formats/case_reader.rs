@@ -16,6 +16,8 @@ pub(super) struct CaseKeys {
     pub(super) prompt: &'static [&'static str],
     pub(super) expected: &'static [&'static str],
     pub(super) assertions: &'static [&'static str],
+    /// Lists of what must not be true of a good result.
+    pub(super) must_not: &'static [&'static str],
     pub(super) files: &'static [&'static str],
     pub(super) expected_skill: &'static [&'static str],
 }
@@ -98,6 +100,10 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn cases(&mut self, list: &Node, keys: &CaseKeys) {
+        self.cases_that_require(list, keys, &[]);
+    }
+
+    pub(super) fn cases_that_require(&mut self, list: &Node, keys: &CaseKeys, requires: &[String]) {
         let Some(items) = list.items() else {
             let found = Diagnostic::error(
                 "eval-wrong-type",
@@ -111,11 +117,11 @@ impl<'a> Reader<'a> {
             return self.add(found.help("add a case with a prompt and assertions"));
         }
         for (index, item) in items.iter().enumerate() {
-            self.case(item, index, keys);
+            self.case(item, index, keys, requires);
         }
     }
 
-    pub(super) fn case(&mut self, node: &Node, index: usize, keys: &CaseKeys) {
+    pub(super) fn case(&mut self, node: &Node, index: usize, keys: &CaseKeys, requires: &[String]) {
         if !matches!(node.value, Value::Object(_)) {
             let message = format!("the case is {}, expected an object", node.kind());
             let found = Diagnostic::error("eval-wrong-type", node.span, message);
@@ -123,12 +129,17 @@ impl<'a> Reader<'a> {
         }
         let Some(prompt) = self.prompt(node, keys) else { return };
         let expected = self.first_text(node, keys.expected);
-        let assertions = self.assertions(node, keys);
-        self.expected_skill(node, &prompt, keys);
+        let mut assertions = self.assertions(node, keys.assertions);
+        for mut assertion in self.assertions(node, keys.must_not) {
+            assertion.text = format!("The agent did not do this: {}", assertion.text);
+            assertions.push(assertion);
+        }
+        self.should_trigger(node, &prompt, keys);
         let id = self.id(node, index, keys);
         if assertions.is_empty() && expected.is_none() {
             // A list of wrong assertions was reported already.
-            let is_trigger = keys.expected_skill.iter().any(|key| node.get(key).is_some());
+            let is_trigger = node.get("should_trigger").is_some()
+                || keys.expected_skill.iter().any(|key| node.get(key).is_some());
             let has_list = keys.assertions.iter().any(|key| node.get(key).is_some());
             if !is_trigger && !has_list {
                 let message = "the case has nothing to check";
@@ -138,7 +149,8 @@ impl<'a> Reader<'a> {
         }
         let files = self.files(node, keys);
         let location = Location { file: self.path.to_owned(), span: node.span };
-        self.set.cases.push(Case { id, prompt, expected, files, assertions, location });
+        let requires = requires.to_vec();
+        self.set.cases.push(Case { id, prompt, expected, files, assertions, requires, location });
     }
 
     fn prompt(&mut self, node: &Node, keys: &CaseKeys) -> Option<String> {
@@ -192,8 +204,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn assertions(&mut self, node: &Node, keys: &CaseKeys) -> Vec<crate::set::Assertion> {
-        let found = keys.assertions.iter().find_map(|key| Some((*key, node.get(key)?)));
+    fn assertions(&mut self, node: &Node, keys: &[&'static str]) -> Vec<crate::set::Assertion> {
+        let found = keys.iter().find_map(|key| Some((*key, node.get(key)?)));
         let Some((key, list)) = found else { return Vec::new() };
         let items = match &list.value {
             Value::List(items) => items.as_slice(),
@@ -269,14 +281,33 @@ impl<'a> Reader<'a> {
         Some(CaseFile { path, source: source.clone(), span })
     }
 
-    /// A case that says which skill should be used is a trigger query, too.
-    fn expected_skill(&mut self, node: &Node, prompt: &str, keys: &CaseKeys) {
-        let Some(found) = keys.expected_skill.iter().find_map(|key| node.get(key)) else { return };
+    /// A case that says which skill should be used is a trigger query, too. An explicit
+    /// `should_trigger` decides.
+    fn should_trigger(&mut self, node: &Node, prompt: &str, keys: &CaseKeys) {
+        let explicit = node.get("should_trigger");
+        let skill = keys.expected_skill.iter().find_map(|key| node.get(key));
+        let Some(found) = explicit.or(skill) else { return };
+        let names = |node: &Node| match &node.value {
+            Value::Text(name) => Some(name == self.skill),
+            Value::List(items) => Some(items.iter().any(|item| item.text() == Some(self.skill))),
+            Value::Null => Some(false),
+            _ => None,
+        };
         let should = match &found.value {
-            Value::Text(name) => name == self.skill,
-            Value::List(items) => items.iter().any(|item| item.text() == Some(self.skill)),
-            Value::Null => false,
-            _ => return self.wrong_type(found, keys.expected_skill[0], "the name of a skill"),
+            Value::Bool(should) if explicit.is_some() => *should,
+            _ if explicit.is_some() => {
+                return self.wrong_type(found, "should_trigger", "true or false");
+            }
+            _ => match names(found) {
+                // Both skills would be right.
+                Some(false) if node.get("acceptable_skills").and_then(names) == Some(true) => {
+                    return;
+                }
+                Some(should) => should,
+                None => {
+                    return self.wrong_type(found, keys.expected_skill[0], "the name of a skill");
+                }
+            },
         };
         self.trigger(prompt, should, found.span);
     }

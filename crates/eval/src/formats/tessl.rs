@@ -59,6 +59,7 @@ pub(super) fn read(folder: &Folder, scenario: &str, reading: &mut EvalReading) {
             expected,
             files: files.collect(),
             assertions,
+            requires: Vec::new(),
             location: Location { file: task_path, span: Span::default() },
         });
     }

@@ -118,18 +118,50 @@ fn nvidia_shapes_are_read() {
         ),
         ("evals/more.json", r#"{"cases": [{"prompt": "Do", "assertions": ["done"]}]}"#),
         (
-            "evals/resources.json",
-            r#"[{"prompt": "Use it", "skills": ["pdf"], "resources": ["data/a.txt"], "expects": ["used"]}]"#,
+            "evals/base.json",
+            r#"{"skills": ["pdf", "deploy"], "resources": {"platforms": {"L40S": {"gpu_count": 1}}},
+            "env": "a server on port 8000",
+            "expects": [{"query": "Deploy on {{platform}}", "checks": ["`curl x` exits with 0", "It is up"]}]}"#,
         ),
-        ("data/a.txt", "a"),
+        (
+            "evals/routing.json",
+            r#"{"version": "1.0", "skill": "pdf", "cases": [
+            {"id": "r", "question": "Make a viewer", "expected_skill": "viewer", "acceptable_skills": ["pdf"],
+             "expected_behavior": ["Uses RTX"], "must_not": ["Use WebGL"]},
+            {"id": "s", "question": "Is it a PDF?", "expected_skill": "pdf", "should_trigger": false,
+             "expected_behavior": ["Says no"]}]}"#,
+        ),
+        (
+            "evals/typed.json",
+            r#"{"evals": [{"prompt": "p", "should_trigger": true, "assertions": [
+            {"type": "contains_phrase", "text": "It starts", "phrase": "gst-launch"},
+            {"type": "not_contains_pattern", "text": "No token", "pattern": "sk-[a-z]+"}]}]}"#,
+        ),
     ]);
     let ids: Vec<_> = set.cases.iter().map(|case| case.id.as_str()).collect();
-    assert_eq!(ids, ["1", "2", "1-2", "1-3"]);
-    assert_eq!(set.cases[0].expected.as_deref(), Some("So."));
-    assert_eq!(set.cases[0].assertions.len(), 2);
-    assert_eq!(set.cases[3].files[0].path, "data/a.txt");
+    assert_eq!(ids, ["1", "1-2", "2", "1-3", "r", "s", "1-4"]);
+    let [deploy, question, _, _, route, _, typed] = set.cases.as_slice() else { panic!("{set:?}") };
+    assert_eq!(question.expected.as_deref(), Some("So."));
+    assert_eq!(question.assertions.len(), 2);
+    assert_eq!((deploy.prompt.as_str(), deploy.assertions.len()), ("Deploy on {{platform}}", 2));
+    assert_eq!(deploy.requires, ["the platform L40S", "a server on port 8000"]);
+    assert_eq!(route.assertions[1].text, "The agent did not do this: Use WebGL");
+    let checks: Vec<_> =
+        typed.assertions.iter().map(|one| (one.text.as_str(), &one.grader)).collect();
+    let contains = Grader::Contains { path: None, text: "gst-launch".to_owned(), contains: true };
+    let matches = Grader::Matches { path: None, pattern: "sk-[a-z]+".to_owned(), matches: false };
+    assert_eq!(checks, [("It starts", &contains), ("No token", &matches)]);
     let triggers: Vec<_> = set.triggers.iter().map(|one| one.should_trigger).collect();
-    assert_eq!(triggers, [true, false, true]);
+    assert_eq!(triggers, [true, false, false, true]);
+}
+
+#[test]
+fn an_empty_list_is_a_warning_and_an_unknown_main_file_an_error() {
+    let empty = read_files(&[("evals/evals.json", "[]")]);
+    assert_eq!(codes(&empty)["evals/evals.json"], [("eval-no-cases", "[]".to_owned())]);
+    assert!(!empty.has_errors());
+    let unknown = read_files(&[("evals/evals.json", "{\"eval\": []}")]);
+    assert_eq!(codes(&unknown)["evals/evals.json"], [("eval-unknown-format", "{".to_owned())]);
 }
 
 #[test]

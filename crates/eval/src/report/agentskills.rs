@@ -54,6 +54,8 @@ pub fn benchmark(results: &Results) -> Value {
             "pass_rate": main.uplift.map(|uplift| uplift.mean / 100.0),
             "time_seconds": main.seconds.delta,
             "tokens": main.tokens.delta,
+            "steps": main.steps.delta,
+            "cost": main.cost.map(|cost| cost.delta),
         });
         summary.insert("delta".to_owned(), delta);
     }
@@ -63,6 +65,9 @@ pub fn benchmark(results: &Results) -> Value {
         "savoir": {
             "verdict": results.conclusion.verdict,
             "uplift_points": results.main().map(|main| main.uplift),
+            "triggers": results.triggers.iter().map(|one| json!({
+                "catalogue": one.catalogue, "precision": one.precision, "recall": one.recall,
+            })).collect::<Vec<_>>(),
             "trials": results.trials,
             "invalid_trials": results.conclusion.invalid_trials,
         },

@@ -8,11 +8,12 @@ use std::fmt::Write as _;
 
 use savoir_lint::harmless;
 
-use super::{markdown::passed_of, points, share};
+use super::{dollars, markdown::passed_of, points, share};
 use crate::{
     grade::Outcome,
     results::{CaseResult, Comparison, Results, TrialOutcome, TrialResult},
     trace::{Arm, Trace},
+    trigger::TriggerResult,
 };
 
 /// Characters of one message of a transcript.
@@ -53,11 +54,15 @@ pub fn render(results: &Results, traces: &[Trace]) -> String {
         );
     }
     page.push_str(&facts(results));
-    page.push_str(&chart(results));
-    page.push_str(&comparisons(results));
+    if !results.cases.is_empty() {
+        page.push_str(&chart(results));
+        page.push_str(&comparisons(results));
+    }
     page.push_str(&triggers(results));
     page.push_str(&flaky(results));
-    page.push_str("<h2>Cases</h2>\n");
+    if !results.cases.is_empty() {
+        page.push_str("<h2>Cases</h2>\n");
+    }
     let arms = results.arms();
     for case in &results.cases {
         page.push_str(&case_section(case, &arms, traces));
@@ -142,8 +147,6 @@ fn chart(results: &Results) -> String {
 fn comparisons(results: &Results) -> String {
     let row = |one: &Comparison| {
         let test = one.sign_test;
-        let cost =
-            one.cost.map_or_else(|| "unknown".to_owned(), |cost| format!("{:+.4}", cost.delta));
         vec![
             format!("{} vs {}", one.arm.title(), one.baseline.title()),
             points(one.uplift),
@@ -152,7 +155,7 @@ fn comparisons(results: &Results) -> String {
             format!("{:+.0}", one.tokens.delta),
             format!("{:+.1}", one.seconds.delta),
             format!("{:+.1}", one.steps.delta),
-            cost,
+            dollars(one.cost),
             escape(&one.regressions.join(", ")),
             escape(&one.suspected_regressions.join(", ")),
         ]
@@ -209,7 +212,39 @@ fn triggers(results: &Results) -> String {
         ]
     });
     "<h2>When is it used?</h2>\n".to_owned()
+        + &trigger_chart(&results.triggers)
         + &table(&["Skills in the catalogue", "shown", "precision", "recall", "queries"], rows)
+}
+
+/// Precision and recall as bars with their intervals.
+fn trigger_chart(triggers: &[TriggerResult]) -> String {
+    let rows = triggers.len() * 62;
+    let mut svg = format!(
+        "<svg viewBox=\"0 0 640 {rows}\" width=\"640\" role=\"img\" aria-label=\"precision and recall\">"
+    );
+    let mut y = 14;
+    for one in triggers {
+        let _ = write!(svg, "<text x=\"0\" y=\"{y}\">{} skills</text>", one.catalogue);
+        y += 6;
+        for (name, found) in [("precision", one.precision), ("recall", one.recall)] {
+            let _ = write!(svg, "<text x=\"8\" y=\"{}\">{name}</text>", y + 11);
+            if let Some(found) = found {
+                let _ = write!(
+                    svg,
+                    "<rect x=\"110\" y=\"{y}\" width=\"{:.0}\" height=\"13\" fill=\"#0969da\"/>\
+                     <path d=\"M{:.0} {}H{:.0}\" stroke=\"#6e7781\" stroke-width=\"3\"/>",
+                    400.0 * found.mean,
+                    110.0 + 400.0 * found.lower,
+                    y + 7,
+                    110.0 + 400.0 * found.upper
+                );
+            }
+            let _ = write!(svg, "<text x=\"516\" y=\"{}\">{}</text>", y + 11, share(found));
+            y += 18;
+        }
+        y += 20;
+    }
+    svg + "</svg>\n"
 }
 
 fn flaky(results: &Results) -> String {

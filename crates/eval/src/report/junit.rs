@@ -9,6 +9,7 @@ use crate::{
     results::{CaseResult, Results, TrialOutcome, TrialResult},
     stats::Verdict,
     trace::Arm,
+    trigger::{QueryResult, TriggerResult},
 };
 
 pub fn render(results: &Results) -> String {
@@ -21,7 +22,7 @@ pub fn render(results: &Results) -> String {
         escape(&results.skill.name),
         u8::from(failed)
     );
-    let _ = writeln!(text, "    <testcase classname=\"verdict\" name=\"uplift\">");
+    let _ = writeln!(text, "    <testcase classname=\"verdict\" name=\"gate\">");
     if failed {
         let reasons = results.conclusion.reasons.join("; ");
         let _ = writeln!(
@@ -34,6 +35,9 @@ pub fn render(results: &Results) -> String {
     text.push_str("    </testcase>\n  </testsuite>\n");
     for arm in results.arms() {
         suite(&mut text, results, arm);
+    }
+    for one in &results.triggers {
+        trigger_suite(&mut text, &results.skill.name, one);
     }
     text.push_str("</testsuites>\n");
     text
@@ -82,6 +86,40 @@ fn suite(text: &mut String, results: &Results, arm: Arm) {
                     escape(&reason.unwrap_or_default())
                 );
             }
+        }
+        text.push_str("    </testcase>\n");
+    }
+    text.push_str("  </testsuite>\n");
+}
+
+/// One test per query: the skill is used if it should be.
+fn trigger_suite(text: &mut String, skill: &str, result: &TriggerResult) {
+    let is_wrong = |query: &&QueryResult| {
+        query.triggered().is_some_and(|triggered| triggered != query.should_trigger)
+    };
+    let _ = writeln!(
+        text,
+        "  <testsuite name=\"{}.triggers-{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\">",
+        escape(skill),
+        result.catalogue,
+        result.queries.len(),
+        result.queries.iter().filter(is_wrong).count(),
+        result.invalid
+    );
+    for query in &result.queries {
+        let _ = writeln!(
+            text,
+            "    <testcase classname=\"triggers-{}\" name=\"{}\">",
+            result.catalogue,
+            escape(&query.query)
+        );
+        let summary = format!("used in {} of {} trials", query.used, query.trials);
+        if query.trials == 0 {
+            let reason = escape(query.reason.as_deref().unwrap_or_default());
+            let _ = writeln!(text, "      <error message=\"{summary}\">{reason}</error>");
+        } else if is_wrong(&query) {
+            let wanted = if query.should_trigger { "it should be" } else { "it should not be" };
+            let _ = writeln!(text, "      <failure message=\"{summary}\">{wanted}</failure>");
         }
         text.push_str("    </testcase>\n");
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use savoir_lint::visible;
 
-use super::{points, share};
+use super::{dollars, points, share};
 use crate::{
     results::{CaseResult, Comparison, Results, TrialOutcome},
     trace::Arm,
@@ -30,25 +30,13 @@ pub fn render(results: &Results) -> String {
             needed.seed
         );
     }
-    text.push_str("| Comparison | Uplift in points (95 %) | better / worse / equal | tokens | seconds | steps |\n");
-    text.push_str("| --- | --- | --- | --- | --- | --- |\n");
-    for comparison in &results.comparisons {
-        comparison_row(&mut text, comparison);
-    }
-    let arms = results.arms();
-    text.push_str("\n| Case |");
-    for arm in &arms {
-        let _ = write!(text, " {} |", arm.title());
-    }
-    text.push_str("\n| --- |");
-    text.push_str(&" --- |".repeat(arms.len()));
-    text.push('\n');
-    for case in &results.cases {
-        let _ = write!(text, "| {} |", cell(&case.id));
-        for arm in &arms {
-            let _ = write!(text, " {} |", passed_of(case, *arm));
+    if !results.comparisons.is_empty() {
+        text.push_str("| Comparison | Uplift in points (95 %) | better / worse / equal | tokens | seconds | steps | dollars |\n");
+        text.push_str("| --- | --- | --- | --- | --- | --- | --- |\n");
+        for comparison in &results.comparisons {
+            comparison_row(&mut text, comparison);
         }
-        text.push('\n');
+        case_table(&mut text, results);
     }
     for flaky in &conclusion.flaky {
         let _ = writeln!(
@@ -81,11 +69,29 @@ pub fn render(results: &Results) -> String {
     text
 }
 
+fn case_table(text: &mut String, results: &Results) {
+    let arms = results.arms();
+    text.push_str("\n| Case |");
+    for arm in &arms {
+        let _ = write!(text, " {} |", arm.title());
+    }
+    text.push_str("\n| --- |");
+    text.push_str(&" --- |".repeat(arms.len()));
+    text.push('\n');
+    for case in &results.cases {
+        let _ = write!(text, "| {} |", cell(&case.id));
+        for arm in &arms {
+            let _ = write!(text, " {} |", passed_of(case, *arm));
+        }
+        text.push('\n');
+    }
+}
+
 fn comparison_row(text: &mut String, comparison: &Comparison) {
     let test = comparison.sign_test;
     let _ = writeln!(
         text,
-        "| {} vs {} | {} | {} / {} / {} | {:+.0} | {:+.1} | {:+.1} |",
+        "| {} vs {} | {} | {} / {} / {} | {:+.0} | {:+.1} | {:+.1} | {} |",
         comparison.arm.title(),
         comparison.baseline.title(),
         points(comparison.uplift),
@@ -94,7 +100,8 @@ fn comparison_row(text: &mut String, comparison: &Comparison) {
         test.equal,
         comparison.tokens.delta,
         comparison.seconds.delta,
-        comparison.steps.delta
+        comparison.steps.delta,
+        dollars(comparison.cost)
     );
 }
 

@@ -45,12 +45,13 @@ fn results() -> Results {
     };
     let cases = vec![case];
     let comparisons = compare(&cases, &[Arm::WithSkill, Arm::WithoutSkill], None);
-    let conclusion = conclude(&cases, comparisons.first(), None);
+    let conclusion = conclude(&cases, comparisons.first(), &[], None);
     let query = QueryResult {
         query: EVIL.to_owned(),
         should_trigger: true,
         used: 1,
         trials: 2,
+        invalid: 0,
         reason: None,
     };
     let mut results = Results {

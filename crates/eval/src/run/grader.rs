@@ -250,7 +250,9 @@ impl Graders {
         let mark = &mark[..12];
         let (system, text) = question(case, assertion, trace, Order::of_vote(vote), mark);
         let key = cache::key(&["vote", &judge.model, &vote.to_string(), &system, &text]);
-        if let Some(answer) = self.cache.as_ref().and_then(|cache| cache.vote(&key)) {
+        if let Some(cache) = &self.cache
+            && let Some(answer) = cache.vote(&key)?
+        {
             return Ok(answer);
         }
         let (answer, usage) = judge.ask(system, text).await;

@@ -3,6 +3,7 @@
 use std::{fmt, path::Path, time::Duration};
 
 use futures::future::BoxFuture;
+use savoir_agent::disclosure::hosts::HostRules;
 
 use crate::trace::{HostRecord, TokenUsage, TraceCall, TraceMessage};
 
@@ -19,6 +20,8 @@ pub struct TrialSetup<'a> {
     /// Requests to the model.
     pub max_steps: u32,
     pub time: Duration,
+    /// The trial may end when the agent uses this skill: nothing else is measured.
+    pub until_used: Option<&'a str>,
 }
 
 /// What an agent did.
@@ -34,9 +37,28 @@ pub struct HostRun {
     pub limit: Option<String>,
 }
 
+/// How an agent shows skills to its model.
+#[derive(Clone, Copy, Debug)]
+pub enum Disclosure {
+    /// As Savoir's own agent does.
+    Savoir,
+    /// By rules that were recorded.
+    Rules(&'static HostRules),
+    Unknown,
+}
+
 /// An agent.
 pub trait Host: fmt::Debug + Send + Sync {
     fn record(&self) -> HostRecord;
+
+    /// The names of its own tools; empty if they are not known.
+    fn tools(&self) -> Vec<String>;
+
+    /// How it shows skills to its model.
+    fn disclosure(&self) -> Disclosure;
+
+    /// The servers that the agent and its commands can reach, in words.
+    fn network(&self) -> String;
 
     /// The folder in the workspace in which the agent finds skills.
     fn skills_folder(&self) -> &'static str;

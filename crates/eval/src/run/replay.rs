@@ -86,6 +86,11 @@ pub async fn replay(
     }
     let results = collect(&cases, &arms, done);
     let comparisons = compare(&results, &arms, None);
-    let conclusion = conclude(&results, comparisons.first(), gate.or(Some(before.conclusion.gate)));
+    let conclusion = conclude(
+        &results,
+        comparisons.first(),
+        &before.triggers,
+        gate.or(Some(before.conclusion.gate)),
+    );
     Results { finished: now(), cases: results, comparisons, conclusion, ..before.clone() }
 }

@@ -12,13 +12,20 @@ use savoir_agent::{
 };
 use savoir_engine::{Home, approval::ApprovalQuestion, run_environment::RunEnvironment};
 use savoir_flow::{
-    event::{Emitter, ModelCall},
+    event::{Emitter, Event, ModelCall},
     services::{Services, TimeLimits},
 };
 use savoir_model::{ChosenModel, Message, Models};
+use serde_json::Value;
 
-use super::host::{Host, HostRun, TrialSetup};
+use super::host::{Disclosure, Host, HostRun, TrialSetup};
 use crate::trace::{HostRecord, Role, TokenUsage, TraceCall, TraceMessage};
+
+/// The tools of the agent, without those of skills.
+const TOOLS: [&str; 10] = [
+    "use_skill", "read_skill_file", "search_skills", "save_skill", "read_file", "list_dir",
+    "write_file", "edit_file", "run_command", "web_fetch",
+];
 
 /// Runs trials with the agent of `savoir chat`.
 #[derive(Debug)]
@@ -87,25 +94,98 @@ impl SavoirHost {
         };
         let (mut conversation, (out, mut events)) = (Conversation::default(), Emitter::channel());
         let calls = out.model_calls();
-        let listening = async { while events.recv().await.is_some() {} };
-        let answering = async {
-            let ended = agent.turn(&mut conversation, setup.prompt, &out).await;
-            drop(out);
-            ended
+        let wanted = setup.until_used.map(SkillUse::new);
+        let listening = async {
+            let mut wanted = wanted;
+            while let Some(event) = events.recv().await {
+                if wanted.as_mut().is_some_and(|wanted| wanted.is_seen_in(&event)) {
+                    return true;
+                }
+            }
+            false
         };
-        let (ended, ()) = tokio::join!(answering, listening);
+        let ended = {
+            let answering = async {
+                let ended = agent.turn(&mut conversation, setup.prompt, &out).await;
+                drop(out);
+                ended
+            };
+            tokio::pin!(answering, listening);
+            tokio::select! {
+                is_used = &mut listening => if is_used { None } else { Some(answering.await) },
+                ended = &mut answering => {
+                    listening.await;
+                    Some(ended)
+                }
+            }
+        };
+        let was_used = ended.is_none();
         host.wait_for_commands().await;
         let limit = match ended {
-            Ok(TurnEnd::Answered) => None,
-            Ok(TurnEnd::Limit(limit @ Limit::Time(_))) => {
+            None | Some(Ok(TurnEnd::Answered)) => None,
+            Some(Ok(TurnEnd::Limit(limit @ Limit::Time(_)))) => {
                 return Err(format!("the agent did not finish: {limit}"));
             }
-            Ok(TurnEnd::Limit(limit)) => Some(limit.to_string()),
-            Ok(TurnEnd::Failed(error)) => return Err(format!("the model failed: {error}")),
-            Err(gone) => return Err(gone.to_string()),
+            Some(Ok(TurnEnd::Limit(limit))) => Some(limit.to_string()),
+            Some(Ok(TurnEnd::Failed(error))) => return Err(format!("the model failed: {error}")),
+            Some(Err(gone)) => return Err(gone.to_string()),
         };
-        let calls = calls.take();
-        Ok(HostRun { limit, ..record(conversation.messages(), &calls) })
+        let mut run = HostRun { limit, ..record(conversation.messages(), &calls.take()) };
+        if let Some(call) = run.calls.iter().find(|call| needs_approval(call)) {
+            return Err(format!(
+                "the skill's tool `{}` is not approved; approve it first: savoir approve PATH",
+                call.tool
+            ));
+        }
+        if let (true, Some(name)) = (was_used, setup.until_used)
+            && !run.skills_used.iter().any(|used| used == name)
+        {
+            run.skills_used.push(name.to_owned());
+        }
+        Ok(run)
+    }
+}
+
+/// Whether a call was refused because a tool of a skill is not approved. Tools of the host need no
+/// approval in a trial, or cannot be approved.
+fn needs_approval(call: &TraceCall) -> bool {
+    call.failure.as_deref() == Some("approval-needed") && !TOOLS.contains(&call.tool.as_str())
+}
+
+/// Notices when an agent uses a skill.
+struct SkillUse {
+    /// The name as it is in the arguments of a call.
+    argument: String,
+    name: String,
+    /// The calls that load it.
+    calls: Vec<String>,
+}
+
+impl SkillUse {
+    fn new(name: &str) -> Self {
+        let argument = format!("\"name\":{}", Value::from(name));
+        Self { argument, name: name.to_owned(), calls: Vec::new() }
+    }
+
+    /// Whether the skill was loaded, or starts as a fork.
+    fn is_seen_in(&mut self, event: &Event) -> bool {
+        let Event::Thought(thought) = event else { return false };
+        let text = |key: &str| thought.member(key).and_then(Value::as_str);
+        if thought.topic() != "tool" || text("tool") != Some("use_skill") {
+            return false;
+        }
+        let call = text("call_id").unwrap_or_default();
+        match text("status") {
+            Some("start") if text("skill_name") == Some(&self.name) => true,
+            Some("start") => {
+                if text("arguments").is_some_and(|given| given.contains(&self.argument)) {
+                    self.calls.push(call.to_owned());
+                }
+                false
+            }
+            Some("complete") => self.calls.iter().any(|known| known == call),
+            _ => false,
+        }
     }
 }
 
@@ -192,6 +272,18 @@ impl Host for SavoirHost {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             model: self.model.clone(),
         }
+    }
+
+    fn tools(&self) -> Vec<String> {
+        TOOLS.map(str::to_owned).to_vec()
+    }
+
+    fn disclosure(&self) -> Disclosure {
+        Disclosure::Savoir
+    }
+
+    fn network(&self) -> String {
+        "none".to_owned()
     }
 
     fn skills_folder(&self) -> &'static str {

@@ -21,7 +21,6 @@ use super::{
 use crate::{
     analyze::{Prices, compare, conclude},
     gate::Gate,
-    limits::TRIAL_SECONDS,
     results::{
         CaseResult, EvalSetRecord, RESULTS_FORMAT, Results, SandboxRecord, Spent, TrialOutcome,
         TrialResult,
@@ -48,6 +47,8 @@ pub struct Study {
     pub graders: Graders,
     pub cache: Option<Cache>,
     pub trials: u32,
+    /// The longest time of one trial.
+    pub trial_time: Duration,
     /// Trials at the same time.
     pub parallel: usize,
     pub budget: Budget,
@@ -101,8 +102,13 @@ impl Study {
         let Job { case, arm, trial } = *job;
         let done =
             |result, trace, judged| Done { case: case.id.clone(), arm, result, trace, judged };
+        if !case.requires.is_empty() {
+            let reason =
+                format!("it needs {}, which a trial does not have", case.requires.join("; "));
+            return done(invalid(trial, reason), None, TokenUsage::default());
+        }
         let catalogue = self.catalogue(arm);
-        let (trace, cached) = match self.trial(case, &catalogue, arm, trial, spending).await {
+        let (trace, cached) = match self.trial(case, &catalogue, arm, trial, None, spending).await {
             Ok(found) => found,
             Err(reason) => return done(invalid(trial, reason), None, TokenUsage::default()),
         };
@@ -119,10 +125,13 @@ impl Study {
         catalogue: &[EvaluatedSkill],
         arm: Arm,
         trial: u32,
+        until_used: Option<&str>,
         spending: &Spending,
     ) -> Result<(Trace, bool), String> {
-        let key = self.key(case, catalogue, trial)?;
-        if let Some(mut trace) = self.cache.as_ref().and_then(|cache| cache.trial(&key)) {
+        let key = self.key(case, catalogue, trial, until_used)?;
+        if let Some(cache) = &self.cache
+            && let Some(mut trace) = cache.trial(&key)?
+        {
             // Two cases with the same task share their trials.
             (trace.case, trace.arm) = (case.id.clone(), arm);
             return Ok((trace, true));
@@ -136,7 +145,7 @@ impl Study {
         let skills_folder = self.host.skills_folder();
         folder.add_skills(skills_folder, catalogue)?;
         let names: Vec<String> = catalogue.iter().map(|one| one.record.name.clone()).collect();
-        let limit = Duration::from_secs(TRIAL_SECONDS);
+        let limit = self.trial_time;
         let (workspace, scratch) = (folder.workspace(), folder.scratch());
         let setup = TrialSetup {
             prompt: &case.prompt,
@@ -145,6 +154,7 @@ impl Study {
             skills: &names,
             max_steps: MAX_STEPS,
             time: spending.remaining_time().map_or(limit, |left| left.min(limit)),
+            until_used,
         };
         let began = Instant::now();
         let run = self.host.run(setup).await?;
@@ -154,9 +164,18 @@ impl Study {
         let (files, files_left_out) =
             recorded.map_err(|error| format!("the workspace cannot be read: {error}"))?;
         let HostRun { answer, messages, calls, skills_used, usage, requests, limit } = run;
+        let mut tools = self.host.tools();
+        if !tools.is_empty() {
+            tools.extend(self.skill.tools.iter().cloned());
+        }
         let trace = Trace {
             format: TRACE_FORMAT,
             key,
+            machine: self
+                .cache
+                .as_ref()
+                .map(|cache| cache.machine().to_owned())
+                .unwrap_or_default(),
             case: case.id.clone(),
             arm,
             trial,
@@ -165,6 +184,7 @@ impl Study {
             answer,
             messages,
             calls,
+            tools,
             skills_used,
             files,
             files_left_out,
@@ -181,11 +201,20 @@ impl Study {
 
     /// The digest of everything that a trial depends on. Assertions are not among it, so that a
     /// changed assertion needs no new trial.
-    fn key(&self, case: &Case, catalogue: &[EvaluatedSkill], trial: u32) -> Result<String, String> {
+    fn key(
+        &self,
+        case: &Case,
+        catalogue: &[EvaluatedSkill],
+        trial: u32,
+        until_used: Option<&str>,
+    ) -> Result<String, String> {
         let mut facts = vec![cache::harness()];
         let host = self.host.record();
         facts.extend([host.name, host.version, host.model, catalogue_digest(catalogue)]);
         facts.extend([case.prompt.clone(), MAX_STEPS.to_string(), trial.to_string()]);
+        let SandboxRecord { platform, network, writable } = sandbox_record(&*self.host);
+        facts.extend([platform, network, writable, self.trial_time.as_secs().to_string()]);
+        facts.push(until_used.unwrap_or_default().to_owned());
         for file in &case.files {
             let bytes = self.folder.read_up_to(&file.source, crate::limits::MAX_CASE_FILE_BYTES);
             let bytes =
@@ -275,7 +304,7 @@ pub async fn run(study: &Study, progress: &(dyn Fn(usize, usize) + Send + Sync))
         triggers::run(study, &spending, &|more| progress(finished + more, all)).await;
     let comparisons = compare(&case_results, &arms, study.prices);
     let main = comparisons.first();
-    let conclusion = conclude(&case_results, main, study.gate);
+    let conclusion = conclude(&case_results, main, &trigger_results, study.gate);
     let mut trial_usage = TokenUsage::default();
     for trial in case_results.iter().flat_map(|case| case.arms.values().flatten()) {
         trial_usage += trial.usage;
@@ -291,7 +320,7 @@ pub async fn run(study: &Study, progress: &(dyn Fn(usize, usize) + Send + Sync))
         eval_set: eval_set_record(study),
         host: study.host.record(),
         judge: study.graders.judge.as_ref().map(super::grader::Judge::record),
-        sandbox: sandbox_record(),
+        sandbox: sandbox_record(&*study.host),
         trials: study.trials,
         cases: case_results,
         comparisons,
@@ -355,10 +384,10 @@ fn eval_set_record(study: &Study) -> EvalSetRecord {
     }
 }
 
-fn sandbox_record() -> SandboxRecord {
+fn sandbox_record(host: &dyn Host) -> SandboxRecord {
     SandboxRecord {
         platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
-        network: "none".to_owned(),
+        network: host.network(),
         writable: "the workspace of the trial".to_owned(),
     }
 }

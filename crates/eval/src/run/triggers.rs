@@ -2,18 +2,24 @@
 
 use futures::{StreamExt as _, stream};
 use savoir_agent::{
-    disclosure::{Candidate, Preamble},
+    disclosure::{
+        Candidate, Preamble,
+        hosts::{HostRules, SkillFiles},
+    },
     library::prepare_skill,
     turn::TurnLimits,
 };
-use savoir_skill::{Folder, Source, read};
+use savoir_skill::{Folder, Source, folder::is_skill_file, read};
 
-use super::{budget::Spending, skill::EvaluatedSkill, study::Study};
+use super::{budget::Spending, host::Disclosure, skill::EvaluatedSkill, study::Study};
 use crate::{
     set::{Case, Trigger},
     trace::Arm,
     trigger::{CATALOGUE_SIZES, QueryResult, ShownSkill, TriggerResult, decoys},
 };
+
+/// The context of current models of other agents. It decides how much of the catalogue they show.
+const CONTEXT_TOKENS: usize = 200_000;
 
 /// The number of trials of all queries.
 pub(super) fn count(study: &Study) -> usize {
@@ -37,11 +43,12 @@ pub(super) async fn run(
             jobs.extend((0..study.trials).map(|trial| (index, trigger, trial)));
         }
         let catalogue_of_jobs = catalogue.as_slice();
+        let name = study.skill.record.name.as_str();
         let running = jobs.into_iter().map(|(index, trigger, trial)| async move {
-            let case = as_case(trigger, index);
+            let (case, arm) = (as_case(trigger, index), Arm::WithDecoys);
             let found =
-                study.trial(&case, catalogue_of_jobs, Arm::WithDecoys, trial, spending).await;
-            (index, found.map(|(trace, _)| trace.used(&study.skill.record.name)))
+                study.trial(&case, catalogue_of_jobs, arm, trial, Some(name), spending).await;
+            (index, found.map(|(trace, _)| trace.used(name)))
         });
         let mut running = stream::iter(running).buffer_unordered(study.parallel.max(1));
         let mut queries: Vec<QueryResult> = study.set.triggers.iter().map(unanswered).collect();
@@ -54,10 +61,13 @@ pub(super) async fn run(
                     query.trials += 1;
                     query.used += u32::from(used);
                 }
-                Err(reason) => query.reason = Some(reason),
+                Err(reason) => {
+                    query.invalid += 1;
+                    query.reason = Some(reason);
+                }
             }
         }
-        let shown = shown(&catalogue, &study.skill.record.name);
+        let shown = shown(study, &catalogue);
         results.push(TriggerResult::new(catalogue.len(), shown, queries));
     }
     results
@@ -69,6 +79,7 @@ fn unanswered(trigger: &Trigger) -> QueryResult {
         should_trigger: trigger.should_trigger,
         used: 0,
         trials: 0,
+        invalid: 0,
         reason: None,
     }
 }
@@ -94,17 +105,33 @@ fn as_case(trigger: &Trigger, index: usize) -> Case {
         expected: None,
         files: Vec::new(),
         assertions: Vec::new(),
+        requires: Vec::new(),
         location: trigger.location.clone(),
     }
 }
 
-/// How the list of skills in the system prompt shows a skill.
-fn shown(catalogue: &[EvaluatedSkill], name: &str) -> ShownSkill {
+/// How the host shows a skill to its model.
+fn shown(study: &Study, catalogue: &[EvaluatedSkill]) -> ShownSkill {
+    let name = study.skill.record.name.as_str();
+    match study.host.disclosure() {
+        Disclosure::Savoir => shown_by_savoir(catalogue, name),
+        Disclosure::Rules(rules) => {
+            shown_by_rules(rules, catalogue, name, study.host.skills_folder())
+        }
+        Disclosure::Unknown => ShownSkill::Unknown,
+    }
+}
+
+/// The SKILL.md of a skill.
+fn skill_file(folder: &Folder) -> Option<(String, Source)> {
+    let file = folder.files().iter().find(|file| is_skill_file(&file.path))?;
+    Some((file.path.clone(), Source::from_bytes(folder.read(&file.path).ok()?).ok()?))
+}
+
+fn shown_by_savoir(catalogue: &[EvaluatedSkill], name: &str) -> ShownSkill {
     let candidates = catalogue.iter().filter_map(|skill| {
         let folder: Folder = skill.as_folder();
-        let file =
-            folder.files().iter().find(|file| savoir_skill::folder::is_skill_file(&file.path))?;
-        let source = Source::from_bytes(folder.read(&file.path).ok()?).ok()?;
+        let (_, source) = skill_file(&folder)?;
         let reading = read(source, Some(&folder));
         let prepared = prepare_skill(&skill.record.name, &reading, Some(&folder)).ok()?;
         Some(Candidate::new(&prepared.skill))
@@ -112,6 +139,35 @@ fn shown(catalogue: &[EvaluatedSkill], name: &str) -> ShownSkill {
     let preamble = Preamble::new(candidates.collect(), Some(TurnLimits::default().preamble));
     match preamble.shown.iter().find(|line| line.name == name) {
         Some(line) if line.truncated => ShownSkill::Cut,
+        Some(_) => ShownSkill::Whole,
+        None => ShownSkill::Hidden,
+    }
+}
+
+/// Simulates the catalogue of another agent, as `savoir context simulate` does.
+fn shown_by_rules(
+    rules: &HostRules,
+    catalogue: &[EvaluatedSkill],
+    name: &str,
+    skills_folder: &str,
+) -> ShownSkill {
+    let root = format!("/workspace/{skills_folder}");
+    let path_of = |skill: &str, file: &str| format!("{root}/{skill}/{file}");
+    let installed = catalogue.iter().filter_map(|skill| {
+        let (file, source) = skill_file(&skill.as_folder())?;
+        Some(rules.read(&SkillFiles {
+            folder: &skill.record.name,
+            path: &path_of(&skill.record.name, &file),
+            root: &root,
+            text: source.text(),
+            ..SkillFiles::default()
+        }))
+    });
+    let simulation = rules.simulate(installed.collect(), CONTEXT_TOKENS);
+    let own = path_of(name, "");
+    match simulation.skills.iter().find(|skill| skill.path.starts_with(&own)) {
+        Some(skill) if !skill.visible => ShownSkill::Hidden,
+        Some(skill) if skill.is_shortened() => ShownSkill::Cut,
         Some(_) => ShownSkill::Whole,
         None => ShownSkill::Hidden,
     }

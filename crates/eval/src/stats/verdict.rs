@@ -14,14 +14,22 @@ pub enum Requirement {
 }
 
 impl Requirement {
-    pub(super) fn is_met_by(self, lower: f64) -> bool {
+    pub(crate) fn is_met_by(self, lower: f64) -> bool {
         match self {
             Self::MoreThan(bound) => lower > bound,
             Self::AtLeast(bound) => lower >= bound,
         }
     }
 
-    fn bound(self) -> f64 {
+    /// Whether it is not met, even at the upper end of an interval.
+    pub(crate) fn is_missed_by(self, upper: f64) -> bool {
+        match self {
+            Self::MoreThan(bound) => upper <= bound,
+            Self::AtLeast(bound) => upper < bound,
+        }
+    }
+
+    pub(crate) fn bound(self) -> f64 {
         match self {
             Self::MoreThan(bound) | Self::AtLeast(bound) => bound,
         }
@@ -68,10 +76,7 @@ pub fn verdict(cases: &[Vec<f64>], requirement: Requirement) -> Decision {
         Some(found) => {
             // A requirement below zero tolerates a loss, so nothing needs to be better.
             let is_sure = requirement.bound() < 0.0 || test.p_better <= SIGNIFICANCE;
-            let is_below = match requirement {
-                Requirement::MoreThan(bound) => found.upper <= bound,
-                Requirement::AtLeast(bound) => found.upper < bound,
-            };
+            let is_below = requirement.is_missed_by(found.upper);
             if requirement.is_met_by(found.lower) && is_sure {
                 Verdict::Pass
             } else if is_below {

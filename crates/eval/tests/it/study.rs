@@ -7,6 +7,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use futures::{
@@ -35,29 +36,53 @@ use serde_json::json;
 
 const SKILL: &str = "---\nname: totals\ndescription: Sums numbers. Use when the user wants a total.\n\
     ---\n\nWrite the total into total.txt.\n";
-const EVALS: &str = r#"{"skill_name": "totals", "evals": [
+pub(crate) const EVALS: &str = r#"{"skill_name": "totals", "evals": [
     {"id": "file", "prompt": "What is the total of numbers.csv?", "files": ["evals/files/numbers.csv"],
      "assertions": [{"type": "contains", "path": "total.txt", "text": "42"},
        {"type": "command", "command": "test \"$(cat total.txt)\" = 42 && test -f numbers.csv"},
        {"type": "tool-called", "tool": "write_file"}]},
     {"id": "judged", "prompt": "What is the total of 40 and 2?", "assertions": ["The answer is 42"]}]}"#;
-const TRIGGERS: &str = r#"[{"query": "What is the total?", "should_trigger": true},
+pub(crate) const TRIGGERS: &str = r#"[{"query": "What is the total?", "should_trigger": true},
     {"query": "Translate this", "should_trigger": false}]"#;
 
 /// Uses the skill `totals` if it is listed and a total is wanted. As a judge, it looks for 42.
 #[derive(Debug)]
 struct Script {
     asked: AtomicUsize,
-    /// Whether its verdicts can be read.
-    judges: bool,
+    judge: JudgeKind,
 }
+
+/// How it judges.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum JudgeKind {
+    Fair,
+    /// Its verdicts cannot be read.
+    Rubbish,
+    /// It passes what is shown after the statement.
+    Biased,
+    /// It never answers anything.
+    Silent,
+    /// Every answer takes some seconds.
+    Slow,
+}
+
+/// The delay of a slow model.
+const DELAY: Duration = Duration::from_secs(2);
 
 impl LanguageModel for Script {
     fn answer(&self, request: ChatRequest) -> BoxStream<'static, Result<Chunk, ModelError>> {
         self.asked.fetch_add(1, Ordering::Relaxed);
+        if self.judge == JudgeKind::Silent {
+            return stream::pending().boxed();
+        }
         let chunk = self.reply(&request);
         let usage = Chunk::Usage(Usage { input: 100, output: 10 });
-        stream::iter([chunk, usage, Chunk::End(Finish::Stop)].map(Ok)).boxed()
+        let answer = stream::iter([chunk, usage, Chunk::End(Finish::Stop)].map(Ok));
+        if self.judge == JudgeKind::Slow {
+            let wait = stream::once(tokio::time::sleep(DELAY)).filter_map(|()| async { None });
+            return wait.chain(answer).boxed();
+        }
+        answer.boxed()
     }
 
     fn models(&self) -> BoxFuture<'_, Result<Vec<String>, ModelError>> {
@@ -81,9 +106,14 @@ impl Script {
             assert!(!user.contains("expected_output"), "the evaluations are not shown");
             let answer = user.split("## Last answer").nth(1).unwrap_or_default();
             let passed = answer.split("## Tool calls").next().unwrap_or_default().contains("42");
+            let is_first = user.find("<statement") < user.find("<work");
+            let passed = match self.judge {
+                JudgeKind::Rubbish => return text("It depends."),
+                JudgeKind::Biased => is_first,
+                _ => passed,
+            };
             let verdict = if passed { "pass" } else { "fail" };
-            let answer = json!({"evidence": "it", "verdict": verdict}).to_string();
-            return text(if self.judges { &answer } else { "It depends." });
+            return text(&json!({"evidence": "it", "verdict": verdict}).to_string());
         }
         let call = |name: &str, arguments| {
             let (id, name) = (String::new(), name.to_owned());
@@ -108,13 +138,13 @@ impl SkillFolders for NoSkillFolders {
     }
 }
 
-struct Stage {
+pub(crate) struct Stage {
     dir: tempfile::TempDir,
     script: Arc<Script>,
 }
 
 impl Stage {
-    fn new(judges: bool, files: &[(&str, &str)]) -> Self {
+    pub(crate) fn new(judge: JudgeKind, files: &[(&str, &str)]) -> Self {
         let dir = tempfile::tempdir().expect("a folder");
         let files =
             [&[("SKILL.md", SKILL), ("evals/files/numbers.csv", "40\n2\n")], files].concat();
@@ -124,10 +154,11 @@ impl Stage {
             fs::write(path, text).expect("a file");
         }
         fs::create_dir(dir.path().join("home")).expect("a home");
-        Self { dir, script: Arc::new(Script { asked: AtomicUsize::new(0), judges }) }
+        fs::write(dir.path().join("home/secret.txt"), "s").expect("a file");
+        Self { dir, script: Arc::new(Script { asked: AtomicUsize::new(0), judge }) }
     }
 
-    fn path(&self, name: &str) -> std::path::PathBuf {
+    pub(crate) fn path(&self, name: &str) -> std::path::PathBuf {
         self.dir.path().join(name)
     }
 
@@ -143,11 +174,11 @@ impl Stage {
         RunEnvironment::at(self.dir.path(), &self.path("home"))
     }
 
-    fn study(&self, trials: u32) -> Study {
+    pub(crate) fn study(&self, trials: u32) -> Study {
         let folder = Folder::open(&self.path("totals")).expect("a skill");
         let reading = formats::read(&folder, "totals");
         assert!(!reading.has_errors(), "{:?}", reading.files);
-        let cache = Cache::new(self.path("cache"));
+        let cache = Cache::new(self.path("cache"), "this machine");
         let home = Home::at(&self.path("data"));
         let host = SavoirHost::new(self.chosen(), home, self.run_env(), Arc::new(NoSkillFolders));
         Study {
@@ -164,6 +195,7 @@ impl Stage {
             },
             cache: Some(cache),
             trials,
+            trial_time: Duration::from_secs(60),
             parallel: 4,
             budget: Budget::default(),
             prices: None,
@@ -176,13 +208,13 @@ impl Stage {
     }
 }
 
-fn outcomes(results: &Results, case: usize, arm: Arm) -> Vec<TrialOutcome> {
+pub(crate) fn outcomes(results: &Results, case: usize, arm: Arm) -> Vec<TrialOutcome> {
     results.cases[case].arms[&arm].iter().map(|trial| trial.outcome).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_helpful_skill_passes_and_its_record_is_graded_again() {
-    let stage = Stage::new(true, &[("evals/evals.json", EVALS)]);
+    let stage = Stage::new(JudgeKind::Fair, &[("evals/evals.json", EVALS)]);
     let study = stage.study(3);
     let finished = run(&study, &|_, _| {}).await;
     let results = &finished.results;
@@ -209,7 +241,7 @@ async fn a_helpful_skill_passes_and_its_record_is_graded_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn trials_that_cannot_be_graded_are_invalid() {
-    let stage = Stage::new(false, &[("evals/evals.json", EVALS)]);
+    let stage = Stage::new(JudgeKind::Rubbish, &[("evals/evals.json", EVALS)]);
     let results = run(&stage.study(2), &|_, _| {}).await.results;
     assert_eq!(outcomes(&results, 1, Arm::WithSkill), [TrialOutcome::Invalid; 2]);
     let reason = results.cases[1].arms[&Arm::WithSkill][0].reason.clone().expect("a reason");
@@ -220,11 +252,11 @@ async fn trials_that_cannot_be_graded_are_invalid() {
         ("no-such-program --x", TrialOutcome::Invalid, "a program is missing"),
         ("sleep 1; exit 3", TrialOutcome::Failed, ""),
         ("mkdir -p .git/hooks && echo x > .git/hooks/pre-commit", TrialOutcome::Invalid, ""),
-        ("test ! -e /etc/shadow && test ! -e ~/.ssh", TrialOutcome::Passed, ""),
+        ("test ! -e ~/.ssh", TrialOutcome::Passed, ""),
     ] {
         let evals = json!({"evals": [{"prompt": "total?", "assertions": [
             {"type": "command", "command": command}]}]});
-        let stage = Stage::new(true, &[("evals/evals.json", &evals.to_string())]);
+        let stage = Stage::new(JudgeKind::Fair, &[("evals/evals.json", &evals.to_string())]);
         let results = run(&stage.study(1), &|_, _| {}).await.results;
         let trial = &results.cases[0].arms[&Arm::WithSkill][0];
         assert_eq!(trial.outcome, expected, "{command}: {trial:?}");
@@ -234,7 +266,7 @@ async fn trials_that_cannot_be_graded_are_invalid() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_used_up_budget_starts_no_trial() {
-    let stage = Stage::new(true, &[("evals/evals.json", EVALS)]);
+    let stage = Stage::new(JudgeKind::Fair, &[("evals/evals.json", EVALS)]);
     let study = Study { budget: Budget { tokens: Some(0), ..Budget::default() }, ..stage.study(2) };
     let results = run(&study, &|_, _| {}).await.results;
     assert_eq!((stage.asked(), results.conclusion.invalid_trials), (0, 8));
@@ -243,7 +275,7 @@ async fn a_used_up_budget_starts_no_trial() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn triggers_are_measured_in_catalogues_of_three_sizes() {
-    let stage = Stage::new(true, &[("evals/triggers.json", TRIGGERS)]);
+    let stage = Stage::new(JudgeKind::Fair, &[("evals/triggers.json", TRIGGERS)]);
     let results = run(&stage.study(1), &|_, _| {}).await.results;
     let sizes: Vec<usize> = results.triggers.iter().map(|one| one.catalogue).collect();
     assert_eq!(sizes, [1, 20, 100]);
@@ -252,4 +284,128 @@ async fn triggers_are_measured_in_catalogues_of_three_sizes() {
         assert_eq!((mean(one.precision), mean(one.recall)), (Some(1.0), Some(1.0)), "{one:?}");
     }
     assert!(Path::new(&stage.path("cache")).is_dir());
+    assert_eq!(stage.asked(), 6, "a trial ends when the skill is used");
+    assert_eq!(results.conclusion.all_trials, 6);
+    assert_eq!(results.conclusion.verdict, Verdict::Underpowered, "one query decides nothing");
+    // The same queries with a condition about the arms, which were not run.
+    let study = Study { gate: None, ..stage.study(1) };
+    let alone = run(&study, &|_, _| {}).await.results.conclusion;
+    assert!(alone.gate.recall.is_some() && alone.gate.uplift.is_none(), "{alone:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_third_vote_decides_when_the_swapped_ones_disagree() {
+    let stage = Stage::new(JudgeKind::Biased, &[("evals/evals.json", EVALS)]);
+    let results = run(&stage.study(1), &|_, _| {}).await.results;
+    let graded = &results.cases[1].arms[&Arm::WithoutSkill][0].grading.results[0];
+    assert!(graded.evidence.starts_with("2 of 3 votes"), "{graded:?}");
+    let fair = Stage::new(JudgeKind::Fair, &[("evals/evals.json", EVALS)]);
+    let results = run(&fair.study(1), &|_, _| {}).await.results;
+    let graded = &results.cases[1].arms[&Arm::WithoutSkill][0].grading.results[0];
+    assert!(graded.evidence.starts_with("2 of 2 votes"), "{graded:?}");
+    assert_eq!(stage.asked(), fair.asked() + 2, "one vote more in each arm");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn trials_that_lack_something_are_invalid_with_their_reason() {
+    let evals = [("evals/evals.json", EVALS)];
+    let reason = |results: &Results| {
+        let trial = &results.cases[0].arms[&Arm::WithSkill][0];
+        assert_eq!(trial.outcome, TrialOutcome::Invalid, "{trial:?}");
+        trial.reason.clone().expect("a reason")
+    };
+    let silent = Stage::new(JudgeKind::Silent, &evals);
+    let study = Study { trial_time: Duration::from_secs(1), ..silent.study(1) };
+    let late = reason(&run(&study, &|_, _| {}).await.results);
+    assert!(late.contains("did not finish"), "{late}");
+    let tool = r#"[{"prompt": "total?", "assertions": [{"type": "tool-called", "tool": "Bash"}]}]"#;
+    let stage = Stage::new(JudgeKind::Fair, &[("evals/cases.json", tool)]);
+    let unknown = reason(&run(&stage.study(1), &|_, _| {}).await.results);
+    assert!(unknown.contains("the agent has no tool `Bash`"), "{unknown}");
+    let platform = r#"{"resources": {"platforms": {"L40S": {}}},
+        "expects": [{"query": "Deploy", "checks": ["It is up"]}]}"#;
+    let stage = Stage::new(JudgeKind::Fair, &[("evals/base.json", platform)]);
+    let missing = reason(&run(&stage.study(1), &|_, _| {}).await.results);
+    assert_eq!(missing, "it needs the platform L40S, which a trial does not have");
+    assert_eq!(stage.asked(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cache_of_another_machine_is_refused() {
+    let stage = Stage::new(JudgeKind::Fair, &[("evals/evals.json", EVALS)]);
+    run(&stage.study(1), &|_, _| {}).await;
+    let asked = stage.asked();
+    let other = Cache::new(stage.path("cache"), "another machine");
+    let study = Study { cache: Some(other), ..stage.study(1) };
+    let results = run(&study, &|_, _| {}).await.results;
+    assert_eq!((results.conclusion.invalid_trials, stage.asked()), (4, asked));
+    let reason = results.cases[0].arms[&Arm::WithSkill][0].reason.clone().expect("a reason");
+    assert!(reason.contains("another machine") && reason.contains("--replay"), "{reason}");
+    // A longer time limit is another trial.
+    let study = Study { trial_time: Duration::from_secs(61), ..stage.study(1) };
+    run(&study, &|_, _| {}).await;
+    assert!(stage.asked() > asked);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_recorded_trials_are_graded_in_two_seconds() {
+    let evals = r#"{"evals": [
+        {"id": "file", "prompt": "What is the total of numbers.csv?", "files": ["evals/files/numbers.csv"],
+         "assertions": [{"type": "contains", "path": "total.txt", "text": "42"},
+           {"type": "tool-called", "tool": "write_file"}]}]}"#;
+    let stage = Stage::new(JudgeKind::Fair, &[("evals/evals.json", evals)]);
+    let study = stage.study(1);
+    let finished = run(&study, &|_, _| {}).await;
+    let (mut results, mut traces) = (finished.results, finished.traces);
+    assert!(results.cases[0].arms[&Arm::WithSkill][0].grading.results.len() == 2, "{results:?}");
+    let again = |trial: u32| {
+        traces.iter().map(move |trace| savoir_eval::trace::Trace { trial, ..trace.clone() })
+    };
+    let all: Vec<_> = (0..500).flat_map(again).collect();
+    traces = all;
+    for trials in results.cases.iter_mut().flat_map(|case| case.arms.values_mut()) {
+        let first = trials[0].clone();
+        *trials = (0..500)
+            .map(|trial| savoir_eval::results::TrialResult { trial, ..first.clone() })
+            .collect();
+    }
+    let recorded = savoir_eval::run::Recorded { results, traces };
+    let graders = Graders { judge: None, run_env: stage.run_env(), cache: None };
+    let began = std::time::Instant::now();
+    let replayed = replay(&recorded, &study.set, &graders, None).await;
+    let each = began.elapsed().as_secs_f64() * 1e3 / 1_000.0;
+    assert_eq!(outcomes(&replayed, 0, Arm::WithSkill), [TrialOutcome::Passed; 500]);
+    print_measured(&format!("regrading: {each:.3} ms for each of 1,000 recorded trials"));
+    assert!(each < 2.0, "{each} ms");
+}
+
+/// Measures how much time the harness takes beside the model. It needs a machine that does nothing
+/// else, so `make soak` runs it.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_harness_takes_less_than_five_percent_of_the_time_of_the_model() {
+    if std::env::var_os("SAVOIR_TEST_SOAK").is_none() {
+        print_measured(
+            "=== SKIPPED: the overhead of the harness, since SAVOIR_TEST_SOAK is not set ===",
+        );
+        return;
+    }
+    // One request for each trial, so that no slot waits for a longer trial.
+    let evals = r#"[{"prompt": "Hello", "files": ["evals/files/numbers.csv"],
+        "assertions": [{"type": "contains", "text": "know"}]}]"#;
+    let stage = Stage::new(JudgeKind::Slow, &[("evals/cases.json", evals)]);
+    let study = Study { parallel: 8, ..stage.study(32) };
+    let began = std::time::Instant::now();
+    let results = run(&study, &|_, _| {}).await.results;
+    let took = began.elapsed().as_secs_f64();
+    assert_eq!(results.conclusion.invalid_trials, 0, "{:?}", results.conclusion);
+    let ideal =
+        f64::from(u32::try_from(stage.asked()).expect("a count")) * DELAY.as_secs_f64() / 8.0;
+    let overhead = 100.0 * (took / ideal - 1.0);
+    print_measured(&format!("{took:.1} s for {ideal:.1} s of the model: {overhead:.1} % overhead"));
+    assert!(overhead < 5.0, "{overhead} %");
+}
+
+#[expect(clippy::print_stderr, reason = "a figure, and a test that was skipped, must be seen")]
+fn print_measured(text: &str) {
+    eprintln!("{text}");
 }

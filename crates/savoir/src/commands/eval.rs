@@ -8,7 +8,12 @@ mod sign;
 
 use std::{path::PathBuf, process::ExitCode};
 
-use savoir_eval::{analyze::Prices, gate::Gate, limits::MAX_TRIALS};
+use savoir_eval::{
+    analyze::Prices,
+    gate::Gate,
+    limits::{MAX_TRIALS, TRIAL_SECONDS},
+    run::agent_ids,
+};
 
 use crate::error::CommandError;
 
@@ -26,7 +31,9 @@ Examples:
   savoir eval new my-skill                    write evals/evals.json to edit
   savoir eval my-skill --model ollama:qwen3
   savoir eval my-skill --trials 10 --gate \"uplift>=5 regressions=0\"
+  savoir eval my-skill --gate \"precision>=80 recall>=80\"
   savoir eval my-skill --replay results/      grade recorded trials again, without a model
+  savoir eval my-skill --host claude-code     with Claude Code instead of Savoir's agent
   savoir eval diff before/ after/
 
 Exit codes: 0 done, and the gate passes if there is one; 1 the gate does not pass, or no trial is
@@ -51,10 +58,13 @@ struct RunArgs {
     /// Folder of a skill
     #[arg(required = true)]
     path: Option<PathBuf>,
-    /// Model of the agent, as PROVIDER:MODEL or a name
+    /// Agent that runs the trials
+    #[arg(long, value_name = "AGENT", default_value = SAVOIR, value_parser = hosts())]
+    host: String,
+    /// Model of the agent: PROVIDER:MODEL or a name, or a name that another agent knows
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// Model that judges assertions in prose [default: the model of the agent]
+    /// Model that judges assertions in prose [default: the model of Savoir's agent]
     #[arg(long, value_name = "MODEL")]
     judge: Option<String>,
     /// Trials of each case, with the skill and without it
@@ -74,6 +84,10 @@ struct RunArgs {
     #[arg(long, value_name = "N", default_value_t = 4,
           value_parser = clap::value_parser!(u16).range(1..=64))]
     jobs: u16,
+    /// Seconds after which a trial is given up and does not count
+    #[arg(long, value_name = "SECONDS", default_value_t = TRIAL_SECONDS,
+          value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    trial_timeout: u64,
     /// Start no trial after this number of tokens, sent and received
     #[arg(long, value_name = "TOKENS")]
     max_tokens: Option<u64>,
@@ -90,11 +104,18 @@ struct RunArgs {
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
     /// Grade the recorded trials in this folder again, without a model
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["model", "judge", "previous", "decoys", "max_tokens", "max_time", "max_cost", "price"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["host", "model", "judge", "previous", "decoys", "max_tokens", "max_time", "max_cost", "price"])]
     replay: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+/// Savoir's own agent.
+const SAVOIR: &str = "savoir";
+
+fn hosts() -> clap::builder::PossibleValuesParser {
+    std::iter::once(SAVOIR).chain(agent_ids()).collect::<Vec<_>>().into()
 }
 
 fn dollars(text: &str) -> Result<f64, String> {

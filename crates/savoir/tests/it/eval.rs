@@ -9,11 +9,11 @@ use crate::{
     support::{Sandbox, Transcript},
 };
 
-const SKILL: &str = "---\nname: totals\ndescription: Sums numbers. Use when the user wants a total.\n\
+pub(crate) const SKILL: &str = "---\nname: totals\ndescription: Sums numbers. Use when the user wants a total.\n\
     version: 1.0.0\n---\n\n# Totals\n\n1. Write the total into total.txt\n2. Answer with the total\n";
 
 /// Two cases that only the skill solves: one is graded without a model, one by a judge.
-const EVALS: &str = r#"{
+pub(crate) const EVALS: &str = r#"{
   "skill_name": "totals",
   "evals": [
     {"id": "file", "prompt": "What is the total of numbers.csv?", "files": ["evals/files/numbers.csv"],
@@ -75,7 +75,7 @@ fn verdict(passed: bool) -> ScriptedReply {
 }
 
 /// A model that uses the skill if it is listed and the user wants a total.
-fn capable(question: &Value) -> ScriptedReply {
+pub(crate) fn capable(question: &Value) -> ScriptedReply {
     if is_judge(question) {
         return verdict(judged_answer(question).contains("42"));
     }
@@ -196,6 +196,28 @@ fn trials_that_cannot_be_graded_are_invalid() {
 }
 
 #[test]
+fn prices_are_differences_between_the_arms_in_every_report() {
+    let sandbox = project(EVALS);
+    let provider = Provider::new(ProviderBehavior::Script(capable));
+    let words = ["totals", "--price", "1000/2000", "--output", "out"];
+    let run = eval(&sandbox, &words, |command| provider.of(command));
+    assert_eq!(run.code, 0, "{run}");
+    let results: Value = serde_json::from_str(&sandbox.read("out/results.json")).expect("JSON");
+    // The scripted model reports the tokens of the answers that end a trial alone.
+    let cost = &results["comparisons"][0]["cost"];
+    let delta = cost["delta"].as_f64().expect("a cost");
+    assert!(cost["arm"]["mean"].as_f64() > Some(0.0), "{run}");
+    let shown = format!("{delta:+.4}");
+    for file in ["out/report.md", "out/report.html"] {
+        assert!(sandbox.read(file).contains(&shown), "{file}");
+    }
+    assert!(run.stdout.contains(&shown) && run.stdout.contains("DOLLARS"), "{run}");
+    let benchmark: Value = serde_json::from_str(&sandbox.read("out/benchmark.json")).expect("JSON");
+    assert_eq!(benchmark["run_summary"]["delta"]["cost"].as_f64(), Some(delta));
+    assert!(benchmark["run_summary"]["delta"]["steps"].as_f64() > Some(0.0));
+}
+
+#[test]
 fn budget_and_broken_model_make_trials_invalid() {
     let sandbox = project(EVALS);
     let provider = Provider::new(ProviderBehavior::Script(capable));
@@ -233,6 +255,15 @@ fn triggers_are_measured_with_catalogues_of_three_sizes() {
     for one in triggers {
         assert_eq!((&one["precision"]["mean"], &one["recall"]["mean"]), (&json!(1.0), &json!(0.5)));
     }
+    assert!(results["conclusion"]["gate"]["recall"].is_object(), "{run}");
+    let gate = |condition: &str| {
+        let words = ["totals", "--trials", "1", "--gate", condition];
+        eval(&sandbox, &words, |command| provider.of(command))
+    };
+    let (low, high) = (gate("recall>=5"), gate("recall>=99 precision>50"));
+    assert_eq!((low.code, high.code), (0, 1), "{low} {high}");
+    assert!(low.stdout.contains("verdict        pass"), "{low}");
+    assert!(high.stdout.contains("verdict        fail"), "{high}");
     // The list of a hundred skills does not fit, so long descriptions are cut.
     assert_eq!((&triggers[0]["shown"], &triggers[2]["shown"]), (&json!("whole"), &json!("cut")));
 }
@@ -315,4 +346,17 @@ fn two_evaluations_are_compared() {
     let diff = eval(&sandbox, &["diff", "before", "after"], |_| {});
     assert_eq!(diff.code, 0, "{diff}");
     assert!(diff.stdout.contains("case file: 100 % -> 0 %"), "{diff}");
+    assert!(!diff.stdout.contains("description"), "{diff}");
+    let new = SKILL.replace("Sums numbers.", "Adds up numbers.");
+    sandbox.write("totals/SKILL.md", new);
+    sandbox.write(
+        "totals/evals/triggers.json",
+        r#"[{"query": "What is the total?", "should_trigger": true}]"#,
+    );
+    let changed = eval(&sandbox, &["totals", "--output", "new"], |command| provider.of(command));
+    assert_eq!(changed.code, 0, "{changed}");
+    let diff = eval(&sandbox, &["diff", "before", "new"], |_| {});
+    assert!(diff.stdout.contains("description    - Sums numbers."), "{diff}");
+    assert!(diff.stdout.contains("               + Adds up numbers."), "{diff}");
+    assert!(diff.stdout.contains("20 skills: precision"), "{diff}");
 }

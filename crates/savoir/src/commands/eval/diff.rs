@@ -50,6 +50,10 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     for one in &diff.differs {
         let _ = writeln!(text, "differs        {one}");
     }
+    if let Some((before, after)) = &diff.description {
+        let _ = writeln!(text, "description    - {}", output::cell(before));
+        let _ = writeln!(text, "               + {}", output::cell(after));
+    }
     let _ = writeln!(text, "uplift         {} -> {}", points(diff.uplift.0), points(diff.uplift.1));
     let percent = |rate: Option<f64>| {
         rate.map_or_else(|| "not measured".to_owned(), |rate| format!("{:.0} %", 100.0 * rate))

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, fmt::Write as _};
 
 use savoir_eval::{
-    report::{points, share},
+    report::{dollars, points, share},
     results::{CaseResult, Results, TrialOutcome},
     trace::Arm,
 };
@@ -45,20 +45,18 @@ pub(super) fn summary(results: &Results) -> String {
     }
     invalid(results, &mut text);
     triggers(results, &mut text);
-    if !results.cases.is_empty() {
-        let _ = writeln!(text, "\nverdict        {}", conclusion.verdict.as_str());
-        for reason in &conclusion.reasons {
-            let _ = writeln!(text, "               {reason}");
-        }
-        if let Some(needed) = &conclusion.needed {
-            let _ = writeln!(
-                text,
-                "               {} trials per case would decide with a probability of {:.0} % (seed {})",
-                needed.trials,
-                100.0 * needed.power,
-                needed.seed
-            );
-        }
+    let _ = writeln!(text, "\nverdict        {}", conclusion.verdict.as_str());
+    for reason in &conclusion.reasons {
+        let _ = writeln!(text, "               {reason}");
+    }
+    if let Some(needed) = &conclusion.needed {
+        let _ = writeln!(
+            text,
+            "               {} trials per case would decide with a probability of {:.0} % (seed {})",
+            needed.trials,
+            100.0 * needed.power,
+            needed.seed
+        );
     }
     let spent = &results.spent;
     let cost = spent.cost.map(|cost| format!(", ${cost:.4}")).unwrap_or_default();
@@ -100,7 +98,7 @@ fn passed(case: &CaseResult, arm: Arm) -> String {
 }
 
 fn comparisons(results: &Results) -> String {
-    let rows: Vec<[Cow<'_, str>; 6]> = results
+    let rows: Vec<[Cow<'_, str>; 7]> = results
         .comparisons
         .iter()
         .map(|one| {
@@ -112,10 +110,12 @@ fn comparisons(results: &Results) -> String {
                 format!("{:+.0}", one.tokens.delta).into(),
                 format!("{:+.1}", one.seconds.delta).into(),
                 format!("{:+.1}", one.steps.delta).into(),
+                dollars(one.cost).into(),
             ]
         })
         .collect();
-    let head = ["ARMS", "UPLIFT (95 %)", "BETTER/WORSE/EQUAL", "TOKENS", "SECONDS", "STEPS"];
+    let head =
+        ["ARMS", "UPLIFT (95 %)", "BETTER/WORSE/EQUAL", "TOKENS", "SECONDS", "STEPS", "DOLLARS"];
     output::table(head, &rows)
 }
 
@@ -127,11 +127,14 @@ fn invalid(results: &Results, text: &mut String) {
     }
     let (count, all) = (conclusion.invalid_trials, conclusion.all_trials);
     let _ = writeln!(text, "invalid        {count} of {all} trials");
+    let trials = results.cases.iter().flat_map(|case| case.arms.values().flatten());
+    let queries = results.triggers.iter().flat_map(|one| &one.queries);
+    let all_reasons = trials
+        .map(|trial| trial.reason.as_deref())
+        .chain(queries.map(|query| query.reason.as_deref()));
     let mut reasons: Vec<&str> = Vec::new();
-    for trial in results.cases.iter().flat_map(|case| case.arms.values().flatten()) {
-        if let Some(reason) = trial.reason.as_deref()
-            && !reasons.contains(&reason)
-        {
+    for reason in all_reasons.flatten() {
+        if !reasons.contains(&reason) {
             reasons.push(reason);
         }
     }

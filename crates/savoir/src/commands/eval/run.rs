@@ -7,14 +7,14 @@ use std::{
     time::Duration,
 };
 
-use savoir_engine::Home;
+use savoir_engine::{Home, run_environment::RunEnvironment};
 use savoir_eval::{
     formats::{self, EvalReading},
     gate::Gate,
     results::Results,
     run::{
-        Budget, Cache, EvaluatedSkill, Graders, Judge, SavoirHost, Study, read_recorded, replay,
-        run as run_study,
+        AgentHost, Budget, Cache, EvaluatedSkill, Graders, Host, Judge, SavoirHost, Study,
+        read_recorded, replay, run as run_study,
     },
     set::Grader,
     stats::Verdict,
@@ -25,7 +25,7 @@ use savoir_model::{ChosenModel, Models};
 use savoir_package::TreeError;
 use uuid::Uuid;
 
-use super::{RunArgs, render};
+use super::{RunArgs, SAVOIR, render};
 use crate::{
     agent_skills::{AgentSkillArgs, AgentSkills},
     discover::{self, Candidate},
@@ -34,6 +34,7 @@ use crate::{
     progress::Progress,
     runtime,
     trust::{self, SignedFolder},
+    write,
 };
 
 /// Most skills of --decoys that are used: the largest catalogue of trigger queries has 100.
@@ -102,13 +103,14 @@ async fn measure(
 ) -> Result<(Results, PathBuf), CommandError> {
     let home = Home::from_environment()?;
     let models = models::load_models()?;
-    let chosen = choose(&models, args.model.as_deref()).await?;
     let needs_judge = reading
         .set
         .cases
         .iter()
         .any(|case| case.graded().iter().any(|assertion| assertion.grader == Grader::Judge));
-    let judge = match (needs_judge, args.judge.as_deref().or(args.model.as_deref())) {
+    // A name of a model that another agent knows says nothing to Savoir.
+    let own_model = args.model.as_deref().filter(|_| args.host == SAVOIR);
+    let judge = match (needs_judge, args.judge.as_deref().or(own_model)) {
         (true, wanted) => Some(Judge::new(choose(&models, wanted).await?)),
         (false, _) => None,
     };
@@ -123,11 +125,8 @@ async fn measure(
         Some(folder) => decoys_below(folder, &evaluated.record.name)?,
         None => Vec::new(),
     };
-    let paths = std::iter::once(skill.folder.clone()).chain(args.decoys.clone()).collect();
-    let which = AgentSkillArgs { paths, ..AgentSkillArgs::default() };
-    let folders = Arc::new(AgentSkills::new(which, home.clone())?);
-    let cache = Cache::new(home.cache_folder("evals")?);
-    let host = SavoirHost::new(chosen, home.clone(), run_env.clone(), folders);
+    let cache = Cache::new(home.cache_folder("evals")?, &machine(&home)?);
+    let host = host(args, skill, &home, &run_env, &models).await?;
     let folder = match &args.output {
         Some(folder) => folder.clone(),
         None => home.data_folder("evals")?.join(Uuid::now_v7().to_string()),
@@ -141,10 +140,11 @@ async fn measure(
         skill: evaluated,
         previous: previous.transpose()?,
         decoys,
-        host: Arc::new(host),
+        host,
         graders: Graders { judge, run_env, cache: Some(cache.clone()) },
         cache: Some(cache),
         trials: args.trials,
+        trial_time: Duration::from_secs(args.trial_timeout),
         parallel: usize::from(args.jobs),
         budget: Budget {
             tokens: args.max_tokens,
@@ -171,6 +171,48 @@ async fn measure(
     store::write_results(&folder, &finished.results, &finished.traces)
         .map_err(|error| unwritable(&folder, &error))?;
     Ok((finished.results, folder))
+}
+
+/// The agent that runs the trials.
+async fn host(
+    args: &RunArgs,
+    skill: &SignedFolder,
+    home: &Home,
+    run_env: &RunEnvironment,
+    models: &Models,
+) -> Result<Arc<dyn Host>, CommandError> {
+    if args.host != SAVOIR {
+        let variable = |name: &str| std::env::var(name).ok();
+        let host = AgentHost::find(&args.host, args.model.as_deref(), &variable);
+        let host = host.map_err(|error| {
+            CommandError::input(&error).named("agent-unusable").hint(error.hint())
+        })?;
+        return Ok(Arc::new(host));
+    }
+    let chosen = choose(models, args.model.as_deref()).await?;
+    let paths = std::iter::once(skill.folder.clone()).chain(args.decoys.clone()).collect();
+    let which = AgentSkillArgs { paths, ..AgentSkillArgs::default() };
+    let folders = Arc::new(AgentSkills::new(which, home.clone())?);
+    Ok(Arc::new(SavoirHost::new(chosen, home.clone(), run_env.clone(), folders)))
+}
+
+/// A name of this machine, made up at the first evaluation. It is not in the cache, so a copy of
+/// the cache is noticed.
+fn machine(home: &Home) -> Result<String, CommandError> {
+    let path = home.data_folder("evals")?.join("machine");
+    let failed = |error: std::io::Error| {
+        CommandError::input(format!("{} cannot be written: {error}", path.display()))
+    };
+    match std::fs::read_to_string(&path) {
+        Ok(name) if !name.trim().is_empty() => return Ok(name.trim().to_owned()),
+        _ => {}
+    }
+    let name = Uuid::new_v4().to_string();
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent).map_err(failed)?;
+    }
+    write::replace(&path, &name).map_err(|kind| failed(kind.into()))?;
+    Ok(name)
 }
 
 fn unwritable(folder: &Path, error: &std::io::Error) -> CommandError {
@@ -262,8 +304,7 @@ fn report(args: &RunArgs, results: &Results, folder: &Path) -> Result<ExitCode, 
         }
     }
     let conclusion = &results.conclusion;
-    let has_valid = conclusion.all_trials > conclusion.invalid_trials || results.cases.is_empty();
-    if !has_valid {
+    if conclusion.all_trials == conclusion.invalid_trials {
         return Err(CommandError::findings("no trial is valid")
             .named("no-valid-trial")
             .hint(first_reason(results).unwrap_or_default()));
@@ -275,5 +316,7 @@ fn report(args: &RunArgs, results: &Results, folder: &Path) -> Result<ExitCode, 
 /// Why the first invalid trial does not count.
 fn first_reason(results: &Results) -> Option<String> {
     let mut trials = results.cases.iter().flat_map(|case| case.arms.values().flatten());
-    trials.find_map(|trial| trial.reason.clone())
+    let of_trial = trials.find_map(|trial| trial.reason.clone());
+    let mut queries = results.triggers.iter().flat_map(|one| &one.queries);
+    of_trial.or_else(|| queries.find_map(|query| query.reason.clone()))
 }
