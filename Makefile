@@ -49,6 +49,7 @@ unit:
 
 docs:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
+	scripts/libraries.py $(TARGET)/doc
 
 # The web app in a real browser: its main pages in at most four minutes, or everything. Both check
 # that ui/dist is what the sources build. The smoke test uses the binary that `unit` has built.
