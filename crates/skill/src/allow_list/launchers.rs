@@ -5,7 +5,8 @@
 //! matches `Bash(find:*)`, `find . -exec rm` is in doubt, and `Bash(xargs rm:*)` names the inner
 //! program and covers `xargs rm x`. A command in doubt is never allowed silently: the user decides.
 //!
-//! The [table] lists all launchers. A program that is not in it counts as running nothing.
+//! The [table] lists all launchers. A program that is not in it is covered by the pattern that names
+//! it, unless its arguments look like a command that it runs: `--exec rm`, `-- sh -c 'rm x'`.
 
 mod doubt;
 // The table is not formatted, so that each program is one entry with its options on a few lines.

@@ -8,8 +8,43 @@ use super::{
 /// Returns why a command may run more than its first `named` words, which the pattern contains;
 /// `None` if it does not.
 pub(crate) fn find_doubt(words: &[String], named: usize) -> Option<String> {
-    let launcher = find(words.first()?)?;
-    Command { launcher, words, named }.find_reason().err()
+    match find(words.first()?) {
+        Some(launcher) => Command { launcher, words, named }.find_reason().err(),
+        None => find_handed_over_command(words, named),
+    }
+}
+
+/// Options by which many programs execute their value.
+const EXECUTING_OPTIONS: [&str; 15] = [
+    "--exec", "--execute", "--eval", "--command", "--cmd", "--shell", "--pager", "--editor",
+    "--rsh", "--hook", "--plugin", "--preload", "--rcfile", "--to-command", "--init-command",
+];
+
+/// Endings of such options: `--ssh-command`, `--diff-program`.
+const EXECUTING_OPTION_ENDINGS: [&str; 5] = ["-command", "-cmd", "-program", "-exec", "-hook"];
+
+/// Returns why a program that is not in the table may run others: an option says so, or a shell or
+/// an interpreter with code is among its arguments. Its other arguments are its own.
+fn find_handed_over_command(words: &[String], named: usize) -> Option<String> {
+    let program = words.first()?;
+    for (at, word) in words.iter().enumerate().skip(1) {
+        let (name, value) = word.split_once('=').map_or((&**word, None), |(a, b)| (a, Some(b)));
+        let executes = EXECUTING_OPTIONS.contains(&name)
+            || name.starts_with("--")
+                && EXECUTING_OPTION_ENDINGS.iter().any(|end| name.ends_with(end));
+        let last = at + usize::from(value.is_none() && at + 1 < words.len());
+        if executes && last >= named {
+            return Some(format!("`{program} {name}` may run another program"));
+        }
+        let has_code = find(word).is_some_and(|inner| {
+            matches!(inner.words, Words::Script { .. })
+                && words.get(at + 1).is_some_and(|next| inner.executes.contains(&&**next))
+        });
+        if has_code && at + 2 >= named {
+            return Some(format!("`{program}` may run the code that it hands to `{word}`"));
+        }
+    }
+    None
 }
 
 /// Returns the table entry of a program, if it can run others.

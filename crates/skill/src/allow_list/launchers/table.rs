@@ -191,7 +191,7 @@ pub(super) static TABLE: &[Launcher] = &[
         ..BASE
     },
     Launcher { names: &["flock"], executes: &["-c", "--command"], takes: &["-w", "-E"], words: command(1), ..BASE },
-    Launcher { names: &["systemd-run", "systemd-inhibit", "script", "gdb", "lldb", "rlwrap", "expect", "unbuffer", "tmux", "screen", "socat", "nc", "ncat", "netcat", "run-parts"], ..OPAQUE },
+    Launcher { names: &["systemd-run", "systemd-inhibit", "script", "gdb", "lldb", "rlwrap", "unbuffer", "tmux", "screen", "socat", "nc", "ncat", "netcat", "run-parts"], ..OPAQUE },
     // Shell builtins that execute a text or a file.
     Launcher { names: &["eval", "source", ".", "trap", "alias", "coproc", "enable", "bind", "complete"], ..OPAQUE },
     // Schedulers.
@@ -350,7 +350,7 @@ pub(super) static TABLE: &[Launcher] = &[
         ..BASE
     },
     Launcher {
-        names: &["uv", "poetry", "pipenv", "pdm", "hatch", "bundle", "rake", "pip", "pipx", "gem", "composer", "conda", "mamba"],
+        names: &["uv", "poetry", "pipenv", "pdm", "bundle", "rake", "pip", "pipx", "gem", "composer", "conda", "mamba"],
         understood: Only(&["--version", "-V", "--help", "-h", "-q", "-v", "--quiet", "--verbose"]),
         words: Words::Subcommand(Subcommands {
             plain: &["list", "show", "freeze", "check", "version", "help", "search", "info"],
@@ -387,12 +387,138 @@ pub(super) static TABLE: &[Launcher] = &[
         }),
         ..BASE
     },
+    // More builds.
+    Launcher {
+        names: &["gradle", "gradlew"],
+        executes: &["-I", "-b", "-c", "-P", "-D", "--init-script", "--build-file", "--settings-file", "--include-build", "--system-prop", "--project-prop"],
+        ..BASE
+    },
+    Launcher {
+        names: &["mvn", "mvnw"],
+        executes: &["-D", "-f", "-s", "-gs", "-t", "--define", "--file", "--settings", "--global-settings", "--toolchains"],
+        risky_parts: &["exec:", "antrun:"],
+        ..BASE
+    },
+    Launcher { names: &["ant"], executes: &["-f", "-D", "-lib", "-logger", "-listener", "-file", "-buildfile"], style: Style::Whole, ..BASE },
+    Launcher { names: &["cmake"], executes: &["-P", "-E", "-C", "-D", "--toolchain"], ..BASE },
+    Launcher { names: &["ninja"], executes: &["-f"], takes: &["-C", "-j", "-k", "-l", "-d"], ..BASE },
+    Launcher { names: &["just"], executes: &["-f", "-c", "--justfile", "--command", "--shell", "--shell-arg", "--dotenv-path"], ..BASE },
+    Launcher { names: &["task"], executes: &["-t", "--taskfile"], ..BASE },
+    Launcher { names: &["pytest"], executes: &["-p", "-c", "-o", "--pdbcls", "--override-ini", "--config-file"], ..BASE },
+    Launcher {
+        names: &["terraform", "tofu"],
+        understood: Only(&["-version", "-help"]),
+        words: Words::Subcommand(Subcommands {
+            plain: &["fmt", "validate", "show", "version", "output", "state", "providers", "graph", "workspace"],
+            // Modules and providers run programs.
+            acts: &["init", "plan", "apply", "destroy", "import", "refresh", "console", "test", "get"],
+            ..NO_SUBCOMMANDS
+        }),
+        style: Style::Whole,
+        ..BASE
+    },
+    Launcher { names: &["ansible", "ansible-playbook", "vagrant", "salt", "expect", "autoexpect"], ..OPAQUE },
+    // More languages.
+    Launcher {
+        names: &["java"],
+        understood: Only(&["-jar", "-version", "--version", "-help", "--help", "-cp", "-classpath", "--class-path", "-ea", "-server"]),
+        takes: &["-cp", "-classpath", "--class-path"],
+        style: Style::Whole,
+        words: Words::Script { ends: &["-jar"] },
+        ..BASE
+    },
+    Launcher {
+        names: &["tsx", "ts-node", "nodemon"],
+        executes: &["-e", "-p", "-r", "-x", "--eval", "--print", "--require", "--import", "--loader", "--exec"],
+        understood: Only(&["-v", "-h", "-q", "--version", "--help", "--watch", "--no-warnings", "--transpile-only"]),
+        words: Words::Script { ends: &[] },
+        ..BASE
+    },
+    Launcher {
+        names: &["pwsh", "powershell", "powershell.exe"],
+        executes: &["-c", "-Command", "-e", "-ec", "-EncodedCommand"],
+        understood: Only(&["-NoProfile", "-NoLogo", "-NonInteractive", "-File", "-f", "-Version", "-Help"]),
+        style: Style::Whole,
+        words: Words::Script { ends: &["-Command", "-c"] },
+        ..BASE
+    },
+    // Typesetting.
+    Launcher { names: &["pandoc"], executes: &["-F", "-L", "--filter", "--lua-filter", "--pdf-engine", "-d", "--defaults"], ..BASE },
+    Launcher { names: &["latexmk"], executes: &["-e", "-r", "-pdflatex", "-xelatex", "-lualatex", "-latex", "-shell-escape"], style: Style::Whole, risky_parts: &["="], ..BASE },
+    Launcher {
+        names: &["tex", "latex", "pdftex", "pdflatex", "xetex", "xelatex", "luatex", "lualatex"],
+        acts: &["-shell-escape", "--shell-escape", "-enable-write18", "--enable-write18"],
+        executes: &["-output-directory", "-cnf-line"],
+        style: Style::Whole,
+        ..BASE
+    },
+    // Services and packages of the system.
+    Launcher {
+        names: &["apt", "apt-get", "dnf", "yum", "brew", "apk", "zypper", "snap", "flatpak", "pacman", "port"],
+        executes: &["-o", "-c", "--option", "--config-file", "--setopt"],
+        understood: Only(&["-q", "-y", "-v", "--version", "--help", "--quiet", "--yes", "--assume-yes"]),
+        words: Words::Subcommand(Subcommands {
+            plain: &["list", "search", "info", "show", "policy", "outdated", "deps", "desc", "doctor", "config", "help"],
+            acts: &["install", "remove", "update", "upgrade", "add", "del", "delete", "autoremove", "tap", "reinstall", "uninstall", "cask", "link"],
+            executes: &["run", "exec"],
+            options: &["-o", "-c", "--option"],
+            ..NO_SUBCOMMANDS
+        }),
+        ..BASE
+    },
+    Launcher {
+        names: &["systemctl"],
+        executes: &["-H", "-M", "--host", "--machine"],
+        understood: Only(&["--user", "--system", "--no-pager", "--all", "-a", "-l", "--full", "-q", "--quiet", "--failed", "--version", "--help"]),
+        words: Words::Subcommand(Subcommands {
+            plain: &["status", "show", "cat", "list-units", "list-unit-files", "list-timers", "list-sockets", "is-active", "is-enabled", "is-failed"],
+            acts: &["start", "stop", "restart", "reload", "enable", "disable", "edit", "link", "daemon-reload", "mask", "set-environment", "set-property"],
+            options: &["-H", "-M", "--host", "--machine"],
+            ..NO_SUBCOMMANDS
+        }),
+        ..BASE
+    },
+    // Unknown subcommands of `gh` are extensions and aliases.
+    Launcher {
+        names: &["gh"],
+        understood: Only(&["--version", "--help"]),
+        words: Words::Subcommand(Subcommands {
+            plain: &["pr", "issue", "repo", "run", "release", "api", "search", "browse", "gist", "label", "workflow", "status", "project", "cache", "ruleset", "org", "auth status"],
+            acts: &["alias", "extension", "ext", "auth", "config", "secret", "variable", "ssh-key", "gpg-key", "copilot"],
+            executes: &["codespace", "cs"],
+            ..NO_SUBCOMMANDS
+        }),
+        ..BASE
+    },
+    Launcher { names: &["hg"], executes: &["--config", "--encoding", "-R", "--repository"], words: Words::Subcommand(HG), ..BASE },
+    Launcher { names: &["svn"], executes: &["--diff-cmd", "--diff3-cmd", "--editor-cmd", "--config-option", "--config-dir"], ..BASE },
+    // Managers of versions and environments.
+    Launcher {
+        names: &["mise", "asdf", "rbenv", "pyenv", "nodenv", "volta", "rustup", "nvm", "fnm", "direnv", "nix", "pixi", "devbox", "hatch"],
+        understood: Only(&["--version", "-V", "--help", "-h", "-q", "-v"]),
+        words: Words::Subcommand(Subcommands {
+            plain: &["list", "ls", "current", "which", "versions", "version", "show", "status", "help", "search", "info"],
+            acts: &["install", "use", "global", "local", "default", "update", "uninstall", "trust", "allow", "build"],
+            executes: &["exec", "x", "run", "shell", "develop", "r"],
+            ..NO_SUBCOMMANDS
+        }),
+        ..BASE
+    },
+    // Programs whose arguments are a command.
+    Launcher { names: &["nix-shell", "xvfb-run", "dbus-run-session", "valgrind", "perf", "hyperfine", "entr", "proot", "firejail", "bwrap", "pkexec", "newgrp", "sg", "numactl", "cpulimit", "eatmydata", "faketime", "torsocks", "torify", "proxychains", "proxychains4", "caffeinate", "dotenv", "cross-env", "concurrently", "chpst", "setuidgid", "softlimit", "daemonize", "watchexec", "reflex", "open", "xdg-open", "gnome-terminal", "xterm", "lxc", "machinectl", "sshpass", "mosh", "pdsh", "heroku", "flyctl"], ..OPAQUE },
     // Databases whose language starts a shell.
     Launcher { names: &["sqlite", "psql", "mysql", "mariadb"], ..OPAQUE },
 ];
 
 /// Programs of which every word can run something, but not every option.
 const OPAQUE_BUT_OPTIONS: Launcher = Launcher { words: Words::Command { after: 0, how: CommandPassing::Shell }, ..BASE };
+
+const HG: Subcommands = Subcommands {
+    plain: &["status", "st", "log", "diff", "branch", "branches", "cat", "files", "heads", "id", "annotate", "blame", "summary", "tip", "tags", "add", "commit", "ci", "update", "up", "version"],
+    acts: &["clone", "pull", "push", "merge", "rebase", "resolve", "serve", "histedit"],
+    options: &["--config", "--ssh", "-e", "--remotecmd", "--tool", "-t"],
+    ..NO_SUBCOMMANDS
+};
 
 const GIT: Launcher = Launcher {
     names: &["git"],

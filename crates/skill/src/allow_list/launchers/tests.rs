@@ -233,6 +233,84 @@ fn commands_that_run_others_need_approval() {
 }
 
 #[test]
+fn own_programs_need_no_approval() {
+    for (list, command) in [
+        ("Bash(mytool:*)", "mytool run --verbose x"),
+        ("Bash(mytool:*)", "mytool --output=a.json sh"),
+        ("Bash(mytool:*)", "mytool --executable x --commands"),
+        ("Bash(mytool --exec ls:*)", "mytool --exec ls x"),
+        ("Bash(./scripts/check.sh:*)", "./scripts/check.sh --strict a b"),
+        ("Bash(gradle:*)", "gradle test --info"),
+        ("Bash(mvn:*)", "mvn -q test"),
+        ("Bash(cmake:*)", "cmake --build build"),
+        ("Bash(just:*)", "just build"),
+        ("Bash(pytest:*)", "pytest -k x -q tests"),
+        ("Bash(terraform:*)", "terraform fmt -check"),
+        ("Bash(java:*)", "java -jar tool.jar --exec x"),
+        ("Bash(gh:*)", "gh pr view 1 --json title"),
+        ("Bash(gh:*)", "gh auth status"),
+        ("Bash(brew:*)", "brew list"),
+        ("Bash(systemctl:*)", "systemctl --user status x"),
+        ("Bash(pandoc:*)", "pandoc a.md -o a.html"),
+        ("Bash(pdflatex:*)", "pdflatex -interaction=nonstopmode a.tex"),
+        ("Bash(hg:*)", "hg log -l 5"),
+        ("Bash(mise:*)", "mise ls"),
+        ("Bash(hyperfine ls:*)", "hyperfine ls"),
+    ] {
+        let checked = check(list, command);
+        assert!(checked.is_ok(), "{list}: {command}: {checked:?}");
+    }
+}
+
+#[test]
+fn commands_handed_to_unknown_programs_need_approval() {
+    for (list, command) in [
+        ("Bash(mytool:*)", "mytool --exec 'rm x'"),
+        ("Bash(mytool:*)", "mytool --exec=rm"),
+        ("Bash(mytool --exec:*)", "mytool --exec rm"),
+        ("Bash(mytool:*)", "mytool --ssh-command 'sh x' host"),
+        ("Bash(mytool:*)", "mytool --eval 'system(1)'"),
+        ("Bash(mytool:*)", "mytool --pager=evil log"),
+        ("Bash(mytool:*)", "mytool -- sh -c 'rm x'"),
+        ("Bash(mytool:*)", "mytool exec box /bin/bash -c 'rm x'"),
+        ("Bash(mytool:*)", "mytool run python3 -c 'import os'"),
+        ("Bash(mytool -- sh:*)", "mytool -- sh -c 'rm x'"),
+        ("Bash(gradle:*)", "gradle -I evil.gradle test"),
+        ("Bash(gradle:*)", "gradle --init-script evil.gradle test"),
+        ("Bash(mvn:*)", "mvn exec:exec"),
+        ("Bash(cmake:*)", "cmake -P evil.cmake"),
+        ("Bash(cmake:*)", "cmake -E env evil"),
+        ("Bash(just:*)", "just --command evil"),
+        ("Bash(pytest:*)", "pytest -p evil"),
+        ("Bash(terraform:*)", "terraform apply"),
+        ("Bash(terraform:*)", "terraform -chdir=evil init"),
+        ("Bash(ansible:*)", "ansible all -a id"),
+        ("Bash(java:*)", "java -javaagent:evil.jar X"),
+        ("Bash(tsx:*)", "tsx -e x"),
+        ("Bash(pwsh:*)", "pwsh -Command x"),
+        ("Bash(pandoc:*)", "pandoc --filter ./evil a.md"),
+        ("Bash(pdflatex:*)", "pdflatex -shell-escape a.tex"),
+        ("Bash(apt:*)", "apt -o APT::Update::Pre-Invoke::=evil update"),
+        ("Bash(systemctl:*)", "systemctl --user link /tmp/evil.service"),
+        ("Bash(gh:*)", "gh extension install evil/x"),
+        ("Bash(gh:*)", "gh evil"),
+        ("Bash(gh:*)", "gh codespace ssh -- evil"),
+        ("Bash(hg:*)", "hg --config alias.x='!evil' x"),
+        ("Bash(hg:*)", "hg pull --ssh evil"),
+        ("Bash(svn:*)", "svn diff --diff-cmd evil"),
+        ("Bash(mise:*)", "mise exec -- evil"),
+        ("Bash(hyperfine:*)", "hyperfine evil"),
+        ("Bash(xvfb-run:*)", "xvfb-run evil"),
+        ("Bash(open:*)", "open -a Terminal evil"),
+    ] {
+        match check(list, command) {
+            Err(refused) => assert!(refused.needs_approval(), "{list}: {command}: {refused}"),
+            Ok(()) => panic!("{list}: {command}"),
+        }
+    }
+}
+
+#[test]
 fn second_pattern_can_resolve_the_doubt() {
     let list = "Bash(find:*) Bash(find . -delete)";
     assert_eq!(check(list, "find . -delete"), Ok(()));
