@@ -29,7 +29,12 @@ pub(super) struct Taint {
     pub(super) data: bool,
     /// The value was read from any file.
     pub(super) read: bool,
+    /// A limit dropped a part of the value.
+    pub(super) is_cut: bool,
 }
+
+/// Maximum number of secrets of one value that are told apart by name.
+const MAX_TOKENS: usize = 32;
 
 impl Taint {
     pub(super) fn credential(what: &'static str) -> Self {
@@ -52,9 +57,16 @@ impl Taint {
         self.decoded |= other.decoded;
         self.data |= other.data;
         self.read |= other.read;
+        self.is_cut |= other.is_cut;
         for token in &other.tokens {
-            if !self.tokens.contains(token) && self.tokens.len() < 8 {
+            if self.tokens.contains(token) {
+                continue;
+            }
+            // Nobody needs that many secrets, so the rest counts as everything.
+            if self.tokens.len() < MAX_TOKENS {
                 self.tokens.push(token.clone());
+            } else {
+                self.environment = true;
             }
         }
         if self.fetched.is_none() {
@@ -156,11 +168,26 @@ pub(super) struct EmbeddedCode {
 pub(super) struct Actions {
     pub(super) located: Vec<LocatedAction>,
     pub(super) embedded: Vec<EmbeddedCode>,
-    /// Whether a limit was reached, so that part of the code was not read.
-    pub(super) is_cut: bool,
+    /// The limits that were reached, so that part of the code was not read.
+    pub(super) cuts: Vec<Cut>,
+}
+
+/// A part of the code that was not read because of a limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Cut {
+    /// What there is too much of, such as "more commands than are read".
+    pub(super) what: &'static str,
+    pub(super) span: Span,
 }
 
 impl Actions {
+    /// Records that a limit was reached. Only the first place of each limit is kept.
+    pub(super) fn cut(&mut self, what: &'static str, span: Span) {
+        if !self.cuts.iter().any(|cut| cut.what == what) {
+            self.cuts.push(Cut { what, span });
+        }
+    }
+
     pub(super) fn push(&mut self, action: Action, span: Span) {
         let seen = LocatedAction { action, span };
         // Duplicates are close to each other, so comparing with the last 64 actions is enough.

@@ -121,8 +121,13 @@ pub(super) fn unzip(bytes: &[u8]) -> ArchiveContents {
             continue;
         };
         let mut unpacked = Vec::new();
-        if file.take(left).read_to_end(&mut unpacked).is_err() {
+        // One byte more than allowed shows that the entry is longer.
+        if file.take(left + 1).read_to_end(&mut unpacked).is_err() {
             contents.problem = Some(format!("`{entry}` cannot be unpacked"));
+        }
+        if unpacked.len() as u64 > left {
+            unpacked.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+            contents.problem = Some(format!("`{entry}` is too large to be read to its end"));
         }
         left = left.saturating_sub(unpacked.len() as u64);
         contents.files.push((entry, unpacked));

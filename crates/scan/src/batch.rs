@@ -82,19 +82,19 @@ impl BatchReader {
         if lower.starts_with("rem ") || lower.starts_with("::") {
             return;
         }
-        let line = self.expand_variables(trimmed, actions);
+        let line = self.expand_variables(trimmed, span, actions);
         for command in split_commands(&line) {
             self.read_command(&split_words(command), 0, span, actions);
         }
     }
 
     /// Expands the variables in a line: `%NAME%`, `!NAME!`.
-    fn expand_variables(&self, line: &str, actions: &mut Actions) -> String {
+    fn expand_variables(&self, line: &str, span: Span, actions: &mut Actions) -> String {
         let mut filled = String::new();
         let mut rest = line;
         while let Some(at) = rest.find(['%', '!']) {
             if filled.len() > MAX_LINE_BYTES {
-                actions.is_cut = true;
+                actions.cut("a line with longer variables than are expanded", span);
                 break;
             }
             let mark = &rest[at..=at];
@@ -117,7 +117,7 @@ impl BatchReader {
 
     fn read_command(&mut self, words: &[&str], depth: usize, span: Span, actions: &mut Actions) {
         if depth > MAX_NESTED_COMMANDS {
-            actions.is_cut = true;
+            actions.cut("commands that start each other deeper than is followed", span);
             return;
         }
         let Some((first, rest)) = words.split_first() else { return };
@@ -366,9 +366,9 @@ mod tests {
         text.push_str(&"%A%".repeat(20_000));
         let mut actions = Actions::default();
         read(&text, &mut actions);
-        assert!(actions.is_cut);
+        assert!(!actions.cuts.is_empty());
         let mut actions = Actions::default();
         read(&"start ".repeat(100_000), &mut actions);
-        assert!(actions.is_cut);
+        assert!(!actions.cuts.is_empty());
     }
 }

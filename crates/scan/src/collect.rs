@@ -6,7 +6,7 @@ use savoir_skill::{Span, markdown::Outline};
 
 use super::{
     Confidence, Severity,
-    action::{Action, Actions},
+    action::{Action, Actions, Cut},
     archive,
     archive::FileType,
     batch,
@@ -22,7 +22,7 @@ const MAX_DEPTH: usize = 6;
 
 /// Maximum number of fragments, and of bytes of hidden text, in one skill.
 const MAX_FRAGMENTS: usize = 20_000;
-const MAX_HIDDEN_BYTES: usize = 4 * 1024 * 1024;
+const MAX_HIDDEN_BYTES: usize = 16 * 1024 * 1024;
 
 /// Only the start of a longer text is read.
 const MAX_TEXT_BYTES: usize = 2 * 1024 * 1024;
@@ -67,7 +67,6 @@ pub(super) fn collect_fragments(context: &mut Context<'_>) {
     let mut collector = FragmentCollector {
         context,
         hidden_bytes: 0,
-        is_over_limit: false,
         rot13: false,
         python: CrossFileState::default(),
         javascript: CrossFileState::default(),
@@ -83,15 +82,11 @@ pub(super) fn collect_fragments(context: &mut Context<'_>) {
     for (path, bytes) in files.iter() {
         collector.add_file(path, bytes);
     }
-    if collector.is_over_limit {
-        collector.report_unread("SKILL.md", "the skill has more in it than is looked at");
-    }
 }
 
 struct FragmentCollector<'c, 'a> {
     context: &'c mut Context<'a>,
     hidden_bytes: usize,
-    is_over_limit: bool,
     /// Whether any document of the skill mentions ROT13.
     rot13: bool,
     /// Values that scripts pass to each other.
@@ -194,8 +189,11 @@ impl<'a> FragmentCollector<'_, 'a> {
         if text.len() <= max_bytes {
             return text.len();
         }
-        self.report_unread(path, "the file is too large to be read to its end");
-        (0..=max_bytes).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0)
+        let end = (0..=max_bytes).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        let line = memchr::memchr_iter(b'\n', &text.as_bytes()[..end]).count() + 1;
+        let draft = unread_draft("the file is too large to be read beyond this line");
+        self.context.report_at(&rules::UNREAD_FILE, path, (line, 1), draft);
+        end
     }
 
     /// Reports bytes that are not UTF-8, unless they are data.
@@ -215,8 +213,14 @@ impl<'a> FragmentCollector<'_, 'a> {
     }
 
     fn report_unread(&mut self, path: &str, why: &str) {
-        let draft = FindingDraft::new(Severity::High, Confidence::High, why);
-        self.context.report_file(&rules::UNREAD_FILE, path, draft);
+        self.context.report_file(&rules::UNREAD_FILE, path, unread_draft(why));
+    }
+
+    /// Reports that a limit kept a part of a fragment from being read.
+    fn report_cut(&mut self, fragment: &TextFragment<'_>, cut: &Cut) {
+        let draft = unread_draft(&format!("not everything was read: there are {}", cut.what));
+        let position = fragment.position(cut.span.start);
+        self.context.report_at(&rules::UNREAD_FILE, &fragment.path, position, draft);
     }
 
     fn add_archive(&mut self, path: &str, bytes: &[u8], depth: usize) {
@@ -236,9 +240,11 @@ impl<'a> FragmentCollector<'_, 'a> {
         for (name, bytes) in contents.files {
             let inside = format!("{path}!{name}");
             self.hidden_bytes += bytes.len();
-            if self.hidden_bytes > 4 * MAX_HIDDEN_BYTES {
-                self.is_over_limit = true;
-                return;
+            if self.hidden_bytes > MAX_HIDDEN_BYTES {
+                return self.report_unread(
+                    &inside,
+                    "the archives of the skill contain more than is unpacked",
+                );
             }
             match archive::file_type(&bytes) {
                 FileType::Program(what) => {
@@ -276,12 +282,16 @@ impl<'a> FragmentCollector<'_, 'a> {
 
     fn add_fragment(&mut self, fragment: TextFragment<'a>) {
         if self.context.fragments.len() >= MAX_FRAGMENTS {
-            self.is_over_limit = true;
-            return;
+            let what = "more pieces of code in the skill than are read";
+            return self.report_cut(&fragment, &Cut { what, span: Span::at(0) });
         }
-        let actions = self.read_actions(&fragment);
+        let mut actions = self.read_actions(&fragment);
         let mut inner: Vec<TextFragment<'a>> = Vec::new();
-        if fragment.depth < MAX_DEPTH {
+        if fragment.depth >= MAX_DEPTH {
+            if let Some(span) = find_deeper_code(&fragment, &actions) {
+                actions.cut("texts in texts, deeper than is followed", span);
+            }
+        } else {
             for found in &actions.embedded {
                 let language = found.language.unwrap_or_else(|| guess_language(&found.text));
                 inner.push(fragment.derived_fragment(
@@ -292,7 +302,7 @@ impl<'a> FragmentCollector<'_, 'a> {
                 ));
             }
             if fragment.language == Language::Markdown {
-                inner.extend(find_markdown_code(&fragment));
+                inner.extend(find_markdown_code(&fragment, &mut actions));
             }
             if super::fragment::language_and_role(&fragment.path, "").0 != Language::Other
                 || fragment.depth == 0
@@ -312,20 +322,15 @@ impl<'a> FragmentCollector<'_, 'a> {
                 inner.extend(find_code_in_other_files(&fragment));
             }
         }
-        if actions.is_cut {
-            self.report_unread(
-                &fragment.path.clone(),
-                "the file has more commands than are followed",
-            );
+        for cut in &actions.cuts {
+            self.report_cut(&fragment, cut);
         }
-        let deeper = fragment.depth >= MAX_DEPTH && !actions.embedded.is_empty();
-        self.is_over_limit |= deeper && fragment.hidden_in.is_some();
         self.context.fragments.push(AnalyzedFragment { fragment, actions });
         for fragment in inner {
             self.hidden_bytes += fragment.text.len();
-            if self.hidden_bytes > MAX_HIDDEN_BYTES * 4 {
-                self.is_over_limit = true;
-                return;
+            if self.hidden_bytes > MAX_HIDDEN_BYTES {
+                let what = "more embedded and encoded texts in the skill than are read";
+                return self.report_cut(&fragment, &Cut { what, span: Span::at(0) });
             }
             self.add_fragment(fragment);
         }
@@ -375,21 +380,52 @@ impl<'a> FragmentCollector<'_, 'a> {
                 actions
             }
             // Code in a document may omit irrelevant parts, so a syntax error is not reported.
-            Err(_)
-                if fragment.is_shown_in_document
-                    || fragment.depth > 0 && fragment.hidden_in.is_none() =>
+            Err(why)
+                if !why.is_limit
+                    && (fragment.is_shown_in_document
+                        || fragment.depth > 0 && fragment.hidden_in.is_none()) =>
             {
                 Actions::default()
             }
             Err(why) => {
                 self.report_unread(
                     &fragment.path.clone(),
-                    &format!("the file cannot be read as a program: {why}"),
+                    &format!("the file cannot be read as a program: {}", why.message),
                 );
                 Actions::default()
             }
         }
     }
+}
+
+fn unread_draft(why: &str) -> FindingDraft {
+    FindingDraft::new(Severity::High, Confidence::High, why)
+}
+
+/// Why a text could not be read as a program.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(super) struct ReadError {
+    message: String,
+    /// The text reached a limit; otherwise it is not a program.
+    is_limit: bool,
+}
+
+impl ReadError {
+    pub(super) fn syntax(message: impl Into<String>) -> Self {
+        Self { message: message.into(), is_limit: false }
+    }
+
+    pub(super) fn limit(message: impl Into<String>) -> Self {
+        Self { message: message.into(), is_limit: true }
+    }
+}
+
+/// Returns the position of code that is not read because of [`MAX_DEPTH`].
+fn find_deeper_code(fragment: &TextFragment<'_>, actions: &Actions) -> Option<Span> {
+    let embedded = actions.embedded.first().map(|found| found.span);
+    let encoded = || find_encoded_text(fragment).into_iter().next();
+    embedded.or_else(|| encoded().map(|_| Span::at(0)))
 }
 
 /// Records a line of code that names several wallets, because it searches for wallets.
@@ -428,7 +464,10 @@ fn is_part_of_document(name: &str) -> bool {
 const MAX_INLINE_CODE_BYTES: usize = 20_000;
 
 /// Returns code blocks and commands between backquotes.
-fn find_markdown_code<'a>(fragment: &TextFragment<'a>) -> Vec<TextFragment<'a>> {
+fn find_markdown_code<'a>(
+    fragment: &TextFragment<'a>,
+    actions: &mut Actions,
+) -> Vec<TextFragment<'a>> {
     let text: &str = &fragment.text;
     let outline = Outline::new(text, Span::new(0, text.len()));
     let mut found = Vec::new();
@@ -454,6 +493,9 @@ fn find_markdown_code<'a>(fragment: &TextFragment<'a>) -> Vec<TextFragment<'a>> 
         let window = &bytes[inside..bytes.len().min(inside + MAX_INLINE_CODE_BYTES)];
         let close = memchr::memmem::find(window, &bytes[open..inside]).map(|end| inside + end);
         let Some(close) = close.filter(|_| ticks < 3) else {
+            if ticks < 3 && continues_beyond(text, inside, &bytes[open..inside]) {
+                actions.cut("longer commands between backquotes than are read", Span::at(open));
+            }
             at = inside;
             continue;
         };
@@ -472,6 +514,17 @@ fn find_markdown_code<'a>(fragment: &TextFragment<'a>) -> Vec<TextFragment<'a>> 
     found.extend(find_indented_code(fragment, &outline));
     found.extend(find_bare_commands(fragment, &outline));
     found
+}
+
+/// Whether inline code that starts here is longer than [`MAX_INLINE_CODE_BYTES`]. It ends with its
+/// paragraph at the latest.
+fn continues_beyond(text: &str, inside: usize, ticks: &[u8]) -> bool {
+    let bytes = text.as_bytes();
+    let Some(rest) = bytes.get(inside + MAX_INLINE_CODE_BYTES..) else { return false };
+    let window = &bytes[inside..inside + MAX_INLINE_CODE_BYTES];
+    let paragraph = memchr::memmem::find(rest, b"\n\n").unwrap_or(rest.len());
+    memchr::memmem::find(window, b"\n\n").is_none()
+        && memchr::memmem::find(&rest[..paragraph], ticks).is_some()
 }
 
 /// Whether a command is in a sentence or a row below a heading such as `## Red flags`.
@@ -553,9 +606,10 @@ fn find_bare_commands<'a>(fragment: &TextFragment<'a>, outline: &Outline) -> Vec
 
 /// Returns encoded runs that decode to code or sentences.
 fn find_encoded_text<'a>(fragment: &TextFragment<'a>) -> Vec<TextFragment<'a>> {
-    let runs = decode::find_encoded_runs(&fragment.text)
-        .into_iter()
-        .filter(|(text, _, _)| text.contains([' ', '(', '/']));
+    let runs = decode::find_encoded_runs(&fragment.text).into_iter().filter(|(text, _, _)| {
+        // A text that is encoded again has neither blanks nor brackets.
+        text.contains([' ', '(', '/']) || !decode::find_encoded_runs(text).is_empty()
+    });
     let rot13 = says_rot13(&fragment.text.to_lowercase());
     let mut found = Vec::new();
     for (text, how, span) in runs.chain(decode::find_character_codes(&fragment.text)) {

@@ -6,9 +6,15 @@ use super::{
     Confidence, Files, Finding, Rule, Severity,
     action::{Action, Actions},
     fragment::{Role, TextFragment},
+    topic::{self, SkillTopic},
 };
 
-const MAX_FINDINGS_PER_RULE: usize = 20;
+/// Maximum number of findings of one rule that are less than severe. Severe ones are all reported.
+const MAX_MINOR_FINDINGS_PER_RULE: usize = 20;
+
+/// Maximum number of findings of one rule, because each is located by reading its file again. The
+/// worst are kept, and the last one says how many more there are.
+const MAX_FINDINGS_PER_RULE: usize = 200;
 
 /// A fragment with the actions of its code.
 pub(super) struct AnalyzedFragment<'a> {
@@ -54,6 +60,13 @@ impl<'a> Context<'a> {
         Self { files, reading: None, fragments: Vec::new(), findings: Vec::new() }
     }
 
+    /// What the skill is about.
+    pub(super) fn topic(&self) -> SkillTopic {
+        let mut fragments = self.fragments.iter().map(|analyzed| &analyzed.fragment);
+        let instructions = fragments.find(|fragment| topic::is_instructions(fragment));
+        instructions.map(SkillTopic::of).unwrap_or_default()
+    }
+
     /// Checks every action of every fragment against a rule.
     pub(super) fn for_each_action(
         &mut self,
@@ -87,9 +100,15 @@ impl<'a> Context<'a> {
     }
 
     fn report_all(&mut self, rule: &'static Rule, mut drafts: Vec<(usize, Span, FindingDraft)>) {
-        // Positions are computed only for the worst findings, because that reads the whole file.
+        // The worst come first, so that many harmless findings cannot hide a severe one.
         drafts.sort_by_key(|(_, _, draft)| std::cmp::Reverse((draft.severity, draft.confidence)));
-        drafts.truncate(MAX_FINDINGS_PER_RULE);
+        let severe = drafts.iter().take_while(|(_, _, draft)| draft.severity >= Severity::High);
+        let kept = severe.count().clamp(MAX_MINOR_FINDINGS_PER_RULE, MAX_FINDINGS_PER_RULE);
+        let more = drafts.len().saturating_sub(kept);
+        drafts.truncate(kept);
+        if let Some((_, _, last)) = drafts.last_mut().filter(|_| more > 0) {
+            last.message = format!("{} ({more} more places like this)", last.message);
+        }
         for (index, span, draft) in drafts {
             let finding = finding_at(&self.fragments[index].fragment, rule, span, draft);
             self.findings.push(finding);
@@ -98,19 +117,43 @@ impl<'a> Context<'a> {
 
     /// Reports something about a file as a whole.
     pub(super) fn report_file(&mut self, rule: &'static Rule, path: &str, draft: FindingDraft) {
+        self.report_at(rule, path, (1, 1), draft);
+    }
+
+    /// Reports something at a line and column of a file. The worst findings of a rule are kept.
+    pub(super) fn report_at(
+        &mut self,
+        rule: &'static Rule,
+        path: &str,
+        (line, column): (usize, usize),
+        draft: FindingDraft,
+    ) {
         let count = self.findings.iter().filter(|finding| finding.rule == rule).count();
-        if count < MAX_FINDINGS_PER_RULE {
-            self.findings.push(Finding {
-                rule,
-                path: path.to_owned(),
-                line: 1,
-                column: 1,
-                excerpt: String::new(),
-                severity: draft.severity,
-                confidence: draft.confidence,
-                message: draft.message,
-            });
+        if count >= MAX_MINOR_FINDINGS_PER_RULE {
+            let weight = |finding: &Finding| (finding.severity, finding.confidence);
+            let mildest = self
+                .findings
+                .iter()
+                .enumerate()
+                .filter(|(_, finding)| finding.rule == rule)
+                .min_by_key(|(_, finding)| weight(finding));
+            match mildest {
+                Some((at, mildest)) if weight(mildest) < (draft.severity, draft.confidence) => {
+                    self.findings.remove(at);
+                }
+                _ => return,
+            }
         }
+        self.findings.push(Finding {
+            rule,
+            path: path.to_owned(),
+            line,
+            column,
+            excerpt: String::new(),
+            severity: draft.severity,
+            confidence: draft.confidence,
+            message: draft.message,
+        });
     }
 }
 

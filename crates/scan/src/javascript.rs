@@ -14,11 +14,11 @@ use std::collections::HashMap;
 
 use oxc_allocator::Allocator;
 use oxc_ast::ast::{
-    Argument, ArrowFunctionBody, AssignmentTarget, BinaryOperator, BindingPattern, ChainElement,
-    Class, ClassElement, Declaration, ExportDefaultDeclarationKind, Expression, ForStatementInit,
-    ForStatementLeft, FormalParameters, FunctionBody, ImportDeclarationSpecifier, MemberExpression,
-    ModuleDeclaration, ObjectPropertyKind, Program, PropertyKey, Statement, UnaryOperator,
-    VariableDeclaration,
+    Argument, ArrayExpressionElement, ArrowFunctionBody, AssignmentTarget, BinaryOperator,
+    BindingPattern, ChainElement, Class, ClassElement, Declaration, ExportDefaultDeclarationKind,
+    Expression, ForStatementInit, ForStatementLeft, FormalParameters, FunctionBody,
+    ImportDeclarationSpecifier, MemberExpression, ModuleDeclaration, ObjectPropertyKind, Program,
+    PropertyKey, Statement, UnaryOperator, VariableDeclaration,
 };
 use oxc_parser::Parser;
 use oxc_span::{GetSpan, SourceType};
@@ -26,6 +26,7 @@ use savoir_skill::Span;
 
 use super::{
     action::{Action, Actions, Taint},
+    collect::ReadError,
     value::{
         self, CallArguments, CrossFileState, MAX_ITEMS, Value, environment, most_dangerous_item,
     },
@@ -35,12 +36,15 @@ use super::{
 const MAX_STEPS: usize = 400_000;
 const MAX_FOLLOWED_STEPS: usize = 100_000;
 
+/// Maximum number of times that a file is read.
+const MAX_ROUNDS: usize = 6;
+
 /// Maximum depth of followed calls, and of the expression from which a call is followed.
 const MAX_CALL_DEPTH: usize = 8;
 const MAX_EXPRESSION_DEPTH: usize = 200;
 
 /// Reads a text as TypeScript, which includes JavaScript; fails if it cannot be parsed.
-pub(super) fn read(path: &str, text: &str) -> Result<Actions, String> {
+pub(super) fn read(path: &str, text: &str) -> Result<Actions, ReadError> {
     read_with(path, text, &mut CrossFileState::default())
 }
 
@@ -49,7 +53,7 @@ pub(super) fn read_with(
     path: &str,
     text: &str,
     state: &mut CrossFileState,
-) -> Result<Actions, String> {
+) -> Result<Actions, ReadError> {
     depth::check(text)?;
     let tree = Allocator::default();
     let typescript = matches!(super::collect::extension(path).as_str(), "ts" | "mts" | "cts");
@@ -68,17 +72,13 @@ pub(super) fn read_with(
             }
         }
         if problem.is_empty() || !parsed.program.body.is_empty() {
-            return read_program(dispatch::file_stem(path), &parsed.program, state);
+            return Ok(read_program(dispatch::file_stem(path), &parsed.program, state));
         }
     }
-    Err(problem)
+    Err(ReadError::syntax(problem))
 }
 
-fn read_program(
-    stem: &str,
-    program: &Program<'_>,
-    state: &mut CrossFileState,
-) -> Result<Actions, String> {
+fn read_program(stem: &str, program: &Program<'_>, state: &mut CrossFileState) -> Actions {
     let mut reader = JavaScriptReader {
         scopes: vec![HashMap::new()],
         state: std::mem::take(state),
@@ -86,11 +86,21 @@ fn read_program(
         asks_password: value::has_password_field(program.source_text),
         ..JavaScriptReader::default()
     };
-    for _ in 0..2 {
+    let mut total = 0;
+    for round in 0..MAX_ROUNDS {
+        // More rounds only while calls that nest too deep pass something new to a function.
+        if round > 1 && (reader.not_followed.is_none() || total > MAX_STEPS) {
+            break;
+        }
         reader.actions = Actions::default();
+        reader.not_followed = None;
         (reader.steps, reader.followed) = (0, 0);
         reader.read_statements(&program.body);
         reader.store_collection_taint();
+        total += reader.steps + reader.followed;
+    }
+    if let Some(at) = reader.not_followed {
+        reader.actions.cut("calls that nest deeper than is followed", at);
     }
     let top = reader.scopes.first().into_iter().flatten();
     let top: Vec<_> = top.map(|(name, value)| (name.clone(), value.clone())).collect();
@@ -101,14 +111,14 @@ fn read_program(
         }
     }
     *state = std::mem::take(&mut reader.state);
-    if reader.steps > MAX_STEPS {
-        return Err("it has too much to follow".into());
+    if state.is_cut {
+        reader.actions.cut("more functions, variables and files than are tracked", Span::at(0));
     }
     if reader.connects && reader.pipes_shell {
         reader.actions.push(Action::ReverseShell, reader.connected_at);
     }
     reader.harmful_calls.report(&mut reader.actions);
-    Ok(reader.actions)
+    reader.actions
 }
 
 /// A function that the file defines.
@@ -161,6 +171,10 @@ struct JavaScriptReader<'t> {
     depth: usize,
     steps: usize,
     followed: usize,
+    /// The expression that is being evaluated.
+    at: Span,
+    /// A call that was not followed although it passes something new to a function.
+    not_followed: Option<Span>,
 }
 
 fn span_of(span: oxc_span::Span) -> Span {
@@ -378,8 +392,10 @@ impl<'t> JavaScriptReader<'t> {
         if let Some(function) = known.and_then(|known| self.functions.get(known)).copied() {
             self.functions.insert(name.to_owned(), function);
             // Calls in this file are already followed; calls in other files only know the name.
-            if let Some(passed_arguments) = self.state.call_arguments.get(name).cloned() {
-                self.call_skill_function(name, &passed_arguments.positional);
+            let passed_arguments = self.state.call_arguments.get(name).cloned().unwrap_or_default();
+            let value = self.call_skill_function(name, &passed_arguments.positional);
+            if let Some(value) = value.filter(|value| *value != Value::default()) {
+                self.state.record_return(name, &value);
             }
         }
     }
@@ -456,13 +472,18 @@ impl<'t> JavaScriptReader<'t> {
 
     /// Calls a function that the skill defines.
     fn call_skill_function(&mut self, name: &str, arguments: &[Value]) -> Option<Value> {
+        let too_deep = self.frames.len() >= MAX_CALL_DEPTH
+            || self.depth >= MAX_EXPRESSION_DEPTH
+            || self.followed >= MAX_FOLLOWED_STEPS;
+        if too_deep
+            && self.functions.contains_key(name)
+            && self.state.is_new_call(name, arguments, &[])
+        {
+            self.not_followed = self.not_followed.or(Some(self.at));
+        }
         self.state.record_call(name, arguments, &[]);
-        let function = self.functions.get(name).copied().filter(|_| {
-            self.frames.len() < MAX_CALL_DEPTH
-                && self.depth < MAX_EXPRESSION_DEPTH
-                && self.followed < MAX_FOLLOWED_STEPS
-                && !self.frames.iter().any(|frame| frame.name == name)
-        });
+        let recursive = self.frames.iter().any(|frame| frame.name == name);
+        let function = self.functions.get(name).copied().filter(|_| !too_deep && !recursive);
         let Some(function) = function else { return self.state.returns.get(name).cloned() };
         let passed_arguments =
             CallArguments { positional: arguments.to_vec(), keywords: Vec::new() };
@@ -500,10 +521,8 @@ impl<'t> JavaScriptReader<'t> {
 
     /// Adds a value to those that a generator yields.
     fn record_yielded(&mut self, value: Value) {
-        if let Some(frame) = self.frames.last_mut()
-            && frame.returned.items.len() < 64
-        {
-            frame.returned.items.push(value);
+        if let Some(frame) = self.frames.last_mut() {
+            Value::push_item(&mut frame.returned.items, value);
         }
     }
 
@@ -574,17 +593,26 @@ impl<'t> JavaScriptReader<'t> {
         }
     }
 
+    /// Evaluates `...value` in a list or an object.
+    fn push_spread(&mut self, items: &mut Vec<Value>, value: Value) {
+        self.steps += value.items.len();
+        if value.items.is_empty() || value.taint != Taint::default() {
+            Value::push_item(items, Value::tainted(value.taint.clone()));
+        }
+        value.items.into_iter().for_each(|item| Value::push_item(items, item));
+    }
+
     fn arguments(&mut self, arguments: &'t [Argument<'t>]) -> Vec<Value> {
         let mut values = Vec::new();
-        for argument in arguments.iter().take(MAX_ITEMS) {
+        for argument in arguments {
             match argument {
                 Argument::SpreadElement(spread) => {
                     let value = self.value(&spread.argument);
-                    push_spread(&mut values, value);
+                    self.push_spread(&mut values, value);
                 }
                 other => {
                     let value = other.as_expression().map(|value| self.value(value));
-                    values.push(value.unwrap_or_default());
+                    Value::push_item(&mut values, value.unwrap_or_default());
                 }
             }
         }
@@ -593,7 +621,9 @@ impl<'t> JavaScriptReader<'t> {
 
     fn value(&mut self, expression: &'t Expression<'t>) -> Value {
         self.steps += 1;
+        self.at = span_of(expression.span());
         if self.steps > MAX_STEPS {
+            self.actions.cut("more expressions than are followed", self.at);
             return Value::default();
         }
         self.depth += 1;
@@ -657,15 +687,22 @@ impl<'t> JavaScriptReader<'t> {
             }
             Expression::ArrayExpression(found) => {
                 let mut items = Vec::new();
-                for element in found.elements.iter().take(MAX_ITEMS) {
+                for element in &found.elements {
+                    // Long lists of numbers are data, which need not be evaluated one by one.
+                    let number = matches!(element, ArrayExpressionElement::NumericLiteral(_));
                     match element {
-                        oxc_ast::ast::ArrayExpressionElement::SpreadElement(spread) => {
+                        _ if number && items.len() >= MAX_ITEMS => {
+                            if let Some(last) = items.last_mut() {
+                                cut_value(last);
+                            }
+                        }
+                        ArrayExpressionElement::SpreadElement(spread) => {
                             let value = self.value(&spread.argument);
-                            push_spread(&mut items, value);
+                            self.push_spread(&mut items, value);
                         }
                         other => {
                             let value = other.as_expression().map(|value| self.value(value));
-                            items.push(value.unwrap_or_default());
+                            Value::push_item(&mut items, value.unwrap_or_default());
                         }
                     }
                 }
@@ -673,17 +710,17 @@ impl<'t> JavaScriptReader<'t> {
             }
             Expression::ObjectExpression(found) => {
                 let mut object = Value::default();
-                for property in found.properties.iter().take(MAX_ITEMS) {
+                for property in &found.properties {
                     match property {
                         ObjectPropertyKind::ObjectProperty(one) => {
                             let value = self.value(&one.value);
                             let key = property_name(&one.key).unwrap_or_default();
                             self.name_anonymous_function(&key, &value);
-                            object.items.push(Value::entry(&key, value));
+                            Value::push_item(&mut object.items, Value::entry(&key, value));
                         }
                         ObjectPropertyKind::SpreadProperty(one) => {
                             let value = self.value(&one.argument);
-                            push_spread(&mut object.items, value);
+                            self.push_spread(&mut object.items, value);
                         }
                     }
                 }
@@ -1063,12 +1100,9 @@ fn skips_rest(branch: &Statement<'_>) -> bool {
     }
 }
 
-/// Evaluates `...value` in a list or an object.
-fn push_spread(items: &mut Vec<Value>, value: Value) {
-    if value.items.is_empty() || value.taint != Taint::default() {
-        items.push(Value::tainted(value.taint.clone()));
-    }
-    items.extend(value.items);
+/// Marks a value as not complete.
+fn cut_value(value: &mut Value) {
+    value.taint.is_cut = true;
 }
 
 /// Returns the dotted path `a.b.c` as written.

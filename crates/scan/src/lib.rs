@@ -45,6 +45,7 @@ mod rules;
 mod sensitive_path;
 mod service;
 mod shell;
+mod topic;
 mod value;
 
 #[cfg(test)]

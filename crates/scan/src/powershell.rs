@@ -40,7 +40,7 @@ pub(super) fn is_powershell(path: &str, text: &str) -> bool {
     let ending = super::collect::extension(path);
     let lower = || text.to_ascii_lowercase();
     matches!(ending.as_str(), "ps1" | "psm1" | "psd1")
-        || ["$env:", "new-object ", "invoke-", "-outfile", "iex("]
+        || ["$env:", "new-object ", "invoke-", "-outfile", "iex(", "iex (", "| iex", "|iex"]
             .iter()
             .any(|mark| lower().contains(mark))
 }

@@ -23,6 +23,7 @@ use savoir_skill::Span;
 
 use super::{
     action::{Action, Actions, Taint},
+    collect::ReadError,
     value::{
         self, CallArguments, CrossFileState, MAX_ITEMS, UNKNOWN, Value, environment,
         most_dangerous_item, record_secret_name_list,
@@ -30,18 +31,21 @@ use super::{
 };
 
 /// Reads a text as Python; fails if it cannot be parsed.
-pub(super) fn read(text: &str) -> Result<Actions, String> {
+pub(super) fn read(text: &str) -> Result<Actions, ReadError> {
     read_with(text, &mut CrossFileState::default())
 }
 
 /// Like [`read`], with the state that the Python files of a skill share.
-pub(super) fn read_with(text: &str, state: &mut CrossFileState) -> Result<Actions, String> {
+pub(super) fn read_with(text: &str, state: &mut CrossFileState) -> Result<Actions, ReadError> {
     // This parser rejects files that are too large or nest too deep, before anything here recurses.
     // Short texts cannot nest too deep, and documents have many short code blocks.
     if text.len() > MAX_SHALLOW_BYTES {
-        savoir_skill::python::parse(text).map_err(|error| error.message)?;
+        savoir_skill::python::parse(text).map_err(|error| {
+            let kind = if error.is_limit { ReadError::limit } else { ReadError::syntax };
+            kind(error.message)
+        })?;
     }
-    let module = parse_module(text).map_err(|error| error.error.to_string())?;
+    let module = parse_module(text).map_err(|error| ReadError::syntax(error.error.to_string()))?;
     let mut reader = PythonReader {
         scopes: vec![HashMap::new()],
         state: std::mem::take(state),
@@ -50,11 +54,21 @@ pub(super) fn read_with(text: &str, state: &mut CrossFileState) -> Result<Action
         sees_all: web::installs_middleware(text),
         ..PythonReader::default()
     };
-    for _ in 0..2 {
+    let mut total = 0;
+    for round in 0..MAX_ROUNDS {
+        // More rounds only while calls that nest too deep pass something new to a function.
+        if round > 1 && (reader.not_followed.is_none() || total > MAX_STEPS) {
+            break;
+        }
         reader.actions = Actions::default();
+        reader.not_followed = None;
         (reader.steps, reader.followed) = (0, 0);
         reader.body(&module.syntax().body);
         reader.store_collection_taint();
+        total += reader.steps + reader.followed;
+    }
+    if let Some(at) = reader.not_followed {
+        reader.actions.cut("calls that nest deeper than is followed", at);
     }
     let top = reader.scopes.first().into_iter().flatten();
     let top: Vec<_> = top.map(|(name, value)| (name.clone(), value.clone())).collect();
@@ -62,8 +76,8 @@ pub(super) fn read_with(text: &str, state: &mut CrossFileState) -> Result<Action
         reader.state.set_constant(name, value);
     }
     *state = std::mem::take(&mut reader.state);
-    if reader.steps > MAX_STEPS {
-        return Err("it has too much to follow".into());
+    if state.is_cut {
+        reader.actions.cut("more functions, variables and files than are tracked", Span::at(0));
     }
     if reader.connects && reader.hands_over {
         reader.actions.push(Action::ReverseShell, reader.connected_at);
@@ -78,6 +92,9 @@ const MAX_SHALLOW_BYTES: usize = 4 * 1024;
 /// Maximum number of expressions that are evaluated, and of those evaluated while following calls.
 const MAX_STEPS: usize = 400_000;
 const MAX_FOLLOWED_STEPS: usize = 100_000;
+
+/// Maximum number of times that a file is read.
+const MAX_ROUNDS: usize = 6;
 
 /// Maximum depth of followed calls, and of the expression from which a call is followed.
 const MAX_CALL_DEPTH: usize = 6;
@@ -131,6 +148,10 @@ pub(super) struct PythonReader<'t> {
     depth: usize,
     steps: usize,
     followed: usize,
+    /// The expression that is being evaluated.
+    at: Span,
+    /// A call that was not followed although it passes something new to a function.
+    not_followed: Option<Span>,
     /// Command-line options whose default is an address.
     options: Value,
     /// A web page in the file asks for passwords; the file sees all requests of a web application.
@@ -373,16 +394,21 @@ impl<'t> PythonReader<'t> {
         positional: &[Value],
         keywords: &[(String, Value)],
     ) -> Option<Value> {
+        let too_deep = self.frames.len() >= MAX_CALL_DEPTH
+            || self.depth >= MAX_EXPRESSION_DEPTH
+            || self.followed >= MAX_FOLLOWED_STEPS;
+        let recursive = self.frames.iter().any(|frame| frame.name == name);
+        if too_deep
+            && self.functions.contains_key(name)
+            && self.state.is_new_call(name, positional, keywords)
+        {
+            self.not_followed = self.not_followed.or(Some(self.at));
+        }
         self.state.record_call(name, positional, keywords);
-        if !self.frames.iter().any(|frame| frame.name == name) {
+        if !recursive {
             self.record_wrapper_arguments(name, positional, keywords);
         }
-        let function = self.functions.get(name).copied().filter(|_| {
-            self.frames.len() < MAX_CALL_DEPTH
-                && self.depth < MAX_EXPRESSION_DEPTH
-                && self.followed < MAX_FOLLOWED_STEPS
-                && !self.frames.iter().any(|frame| frame.name == name)
-        });
+        let function = self.functions.get(name).copied().filter(|_| !too_deep && !recursive);
         let Some(function) = function else { return self.state.returns.get(name).cloned() };
         let passed_arguments =
             CallArguments { positional: positional.to_vec(), keywords: keywords.to_vec() };
@@ -600,11 +626,21 @@ impl<'t> PythonReader<'t> {
 
     fn values(&mut self, expressions: impl IntoIterator<Item = &'t Expr>) -> Vec<Value> {
         let mut values = Vec::new();
-        for expression in expressions.into_iter().take(MAX_ITEMS) {
+        for expression in expressions {
+            // Long lists of numbers are data, which need not be evaluated one by one.
+            if values.len() >= MAX_ITEMS && expression.is_number_literal_expr() {
+                if let Some(last) = values.last_mut() {
+                    cut_value(last);
+                }
+                continue;
+            }
             let value = self.value(expression);
             match expression {
-                Expr::Starred(_) if !value.items.is_empty() => values.extend(value.items),
-                _ => values.push(value),
+                Expr::Starred(_) if !value.items.is_empty() => {
+                    self.steps += value.items.len();
+                    value.items.into_iter().for_each(|item| Value::push_item(&mut values, item));
+                }
+                _ => Value::push_item(&mut values, value),
             }
         }
         values
@@ -616,7 +652,9 @@ impl<'t> PythonReader<'t> {
 
     fn value(&mut self, expression: &'t Expr) -> Value {
         self.steps += 1;
+        self.at = span_of(expression.range());
         if self.steps > MAX_STEPS {
+            self.actions.cut("more expressions than are followed", self.at);
             return Value::default();
         }
         self.depth += 1;
@@ -691,19 +729,21 @@ impl<'t> PythonReader<'t> {
             Expr::Set(found) => self.list(&found.elts),
             Expr::Dict(found) => {
                 let mut dictionary = Value::default();
-                for item in found.items.iter().take(MAX_ITEMS) {
+                for item in &found.items {
                     let key = item.key.as_ref().map(|key| self.value(key));
                     let value = self.value(&item.value);
                     match key.as_ref().map(|key| (key, key.known())) {
                         Some((_, Some(key))) => dictionary.put(key, value),
                         Some((key, None)) => {
                             dictionary.taint.add(&key.all_taint());
-                            dictionary.items.push(value);
+                            Value::push_item(&mut dictionary.items, value);
                         }
                         None if value.items.is_empty() => dictionary.taint.add(&value.all_taint()),
                         None => {
                             dictionary.taint.add(&value.taint);
-                            dictionary.items.extend(value.items);
+                            self.steps += value.items.len();
+                            let items = value.items.into_iter();
+                            items.for_each(|item| Value::push_item(&mut dictionary.items, item));
                         }
                     }
                 }
@@ -788,10 +828,8 @@ impl<'t> PythonReader<'t> {
 
     /// Adds a value to those that a generator yields.
     fn record_yielded(&mut self, value: Value) {
-        if let Some(frame) = self.frames.last_mut()
-            && frame.returned.items.len() < 64
-        {
-            frame.returned.items.push(value);
+        if let Some(frame) = self.frames.last_mut() {
+            Value::push_item(&mut frame.returned.items, value);
         }
     }
 
@@ -867,6 +905,7 @@ impl<'t> PythonReader<'t> {
                 && let Some(text) = iter.known()
             {
                 each = text.chars().take(MAX_ITEMS).map(|c| Value::text(c.to_string())).collect();
+                taint.is_cut |= text.len() > MAX_ITEMS;
             }
             taint.add(&iter.taint);
             self.bind(&generator.target, &most_dangerous_item(&iter));
@@ -874,7 +913,7 @@ impl<'t> PythonReader<'t> {
         }
         let mut items = Vec::new();
         if let ([generator], false) = (generators, each.is_empty()) {
-            for item in each.iter().take(MAX_ITEMS) {
+            for item in &each {
                 self.bind(&generator.target, item);
                 items.extend(parts.iter().map(|part| self.value(part)));
             }
@@ -883,7 +922,8 @@ impl<'t> PythonReader<'t> {
         }
         self.scopes.pop();
         // Without items, the result still has the taint of the list that it was made from.
-        let taint = if items.is_empty() { taint } else { Taint::default() };
+        let is_cut = taint.is_cut;
+        let taint = if items.is_empty() { taint } else { Taint { is_cut, ..Taint::default() } };
         Value { items, taint, ..Value::default() }
     }
 
@@ -1023,6 +1063,7 @@ fn concatenate(left: Value, right: Value) -> Value {
     }
     let mut taint = left.taint.clone();
     taint.add(&right.taint);
+    taint.is_cut |= left.items.len() + right.items.len() > MAX_ITEMS;
     let items = left.items.into_iter().chain(right.items).take(MAX_ITEMS).collect();
     Value { items, taint, ..Value::default() }
 }
@@ -1053,6 +1094,11 @@ fn binary(operator: Operator, left: Value, right: Value) -> Value {
             Value::tainted(taint)
         }
     }
+}
+
+/// Marks a value as not complete.
+fn cut_value(value: &mut Value) {
+    value.taint.is_cut = true;
 }
 
 /// Returns the dotted path `a.b.c` as written.

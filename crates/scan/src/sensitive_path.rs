@@ -34,6 +34,7 @@ const CREDENTIAL_PATHS: &[(&str, &str)] = &[
     (".config/solana/id.json", "wallets"),
     (".config/solana/*", "wallets"),
     (".config/solana/$", "wallets"),
+    (".config/solana/{", "wallets"),
     (".electrum", "wallets"),
     ("exodus/exodus.wallet", "wallets"),
     (".bash_history", "the shell's history"),

@@ -54,9 +54,9 @@ const FILE_READERS: [&str; 30] = [
     "head", "tail", "less", "openssl", "xxd", "scp", "rsync", "sed", "awk", "find", "strings",
     "dd", "sqlite3", "gzip", "jq", "nc", "ncat", "tac",
 ];
-const WRAPPERS: [&str; 13] = [
+const WRAPPERS: [&str; 15] = [
     "sudo", "nohup", "env", "command", "exec", "time", "doas", "setsid", "timeout", "xargs",
-    "nice", "builtin", "shell",
+    "nice", "builtin", "shell", "busybox", "toybox",
 ];
 
 /// Maximum nesting of substitutions, and maximum length of one, that are followed.
@@ -64,15 +64,15 @@ const MAX_NESTED_SUBSTITUTIONS: usize = 4;
 const MAX_SUBSTITUTION_BYTES: usize = 16 * 1024;
 
 /// How many `tr`-like conversions of a text are computed in one pipeline, and the maximum length of
-/// that text. Beyond these limits the text still counts as decoded.
+/// that text. Beyond these limits the text still counts as decoded, and the limit is recorded.
 const MAX_LOOP_TURNS: usize = 8;
 const MAX_LOOP_BYTES: usize = 64 * 1024;
 
 /// How often a script is read when its functions call each other.
 const MAX_READING_ROUNDS: usize = 4;
 
-/// Maximum number of loop items that are examined.
-const MAX_LOOP_ITEMS: usize = 16;
+/// Maximum number of loop items that are examined. Reaching the limit is recorded.
+const MAX_LOOP_ITEMS: usize = 256;
 
 /// Reads a text as a shell script.
 pub(super) fn read(text: &str) -> Actions {
@@ -106,6 +106,7 @@ fn read_script(path: &str, text: &str, state: &mut CrossFileShellState) -> Actio
     }
     // Two rounds, so that a function knows the arguments of calls further down.
     let functions = script.pipelines.iter().flatten().any(|one| one.function.is_some());
+    reader.parsed_cuts(&script, None);
     for round in 0..MAX_READING_ROUNDS {
         // More rounds only while a function passes its own arguments on to another function.
         if round > 0 && !functions || round > 1 && !reader.is_new {
@@ -114,6 +115,7 @@ fn read_script(path: &str, text: &str, state: &mut CrossFileShellState) -> Actio
         reader.is_new = false;
         reader.repeats = 0;
         reader.actions = Actions::default();
+        reader.parsed_cuts(&script, None);
         reader.followed.clear();
         reader.groups.clear();
         for pipeline in &script.pipelines {
@@ -122,13 +124,19 @@ fn read_script(path: &str, text: &str, state: &mut CrossFileShellState) -> Actio
     }
     state.merge_variables(&reader.known, std::mem::take(&mut reader.variables));
     state.functions = std::mem::take(&mut reader.functions);
-    reader.actions.is_cut |= script.is_cut;
+    if reader.is_new && functions {
+        reader.actions.cut("calls that nest deeper than is followed", Span::at(0));
+    }
+    if state.is_cut {
+        reader.actions.cut("more variables than are tracked", Span::at(0));
+    }
     if let Some(at) = text.find("with hidden answer").filter(|_| text.contains("display dialog")) {
         let asks = Action::AsksForSecret("a password in a window of its own");
         reader.actions.push(asks, Span::new(at, at + 18));
     }
     let letters = text.match_indices(":1}").count();
-    if letters > 4 {
+    let runs_text = || text.contains("eval ") || text.contains("-c \"$");
+    if letters > 4 || has_slice_by_variable(text) && runs_text() {
         let at = text.find(":1}").unwrap_or(0);
         reader.actions.push(
             Action::Obfuscates("words are put together letter by letter"),
@@ -136,6 +144,17 @@ fn read_script(path: &str, text: &str, state: &mut CrossFileShellState) -> Actio
         );
     }
     reader.actions
+}
+
+/// Whether a text takes single letters of a value in a loop: `${text:i:1}`.
+fn has_slice_by_variable(text: &str) -> bool {
+    text.match_indices(":1}").any(|(at, _)| {
+        let before = text[..at].rsplit(':').next().unwrap_or_default();
+        let index = before.trim_start_matches('$');
+        index.len() < 16
+            && index.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && index.chars().all(tokens::is_name)
+    })
 }
 
 /// Reads a command that is already split into words, such as the arguments of a subprocess.
@@ -245,6 +264,41 @@ fn language_of(name: &str) -> Option<Language> {
 }
 
 impl ShellReader {
+    /// Records the limits that the parser reached; `at` is the position of a substitution.
+    fn parsed_cuts(&mut self, script: &tokens::Script, at: Option<Span>) {
+        for cut in &script.cuts {
+            self.actions.cut(cut.what, at.unwrap_or(cut.span));
+        }
+    }
+
+    /// Embeds the commands of lines for cron: `*/5 * * * * root command`, `@reboot command`.
+    fn embed_cron_commands(&mut self, text: &str, span: Span) {
+        const CRON_USERS: [&str; 4] = ["root", "nobody", "$USER", "www-data"];
+        for line in text.lines() {
+            let mut words = line.split_whitespace().peekable();
+            let is_field = |word: &str| {
+                word.bytes().all(|byte| byte.is_ascii_digit() || b"*/,-".contains(&byte))
+            };
+            if words.peek().is_some_and(|word| word.starts_with('@')) {
+                words.next();
+            } else if !(0..5).all(|_| words.next().is_some_and(is_field)) {
+                continue;
+            }
+            words.next_if(|word| CRON_USERS.contains(word));
+            let command = words.collect::<Vec<_>>().join(" ");
+            self.actions.push_embedded(command, None, Some(Language::Shell), span);
+        }
+    }
+
+    /// Whether another conversion of a text is computed.
+    fn is_short_enough(&mut self, text: &str, turns: usize, span: Span) -> bool {
+        let fits = turns < MAX_LOOP_TURNS && text.len() < MAX_LOOP_BYTES;
+        if !fits {
+            self.actions.cut("more conversions of a text than are computed", span);
+        }
+        fits
+    }
+
     /// Records the actions of a pipeline and returns the taint of its output.
     fn pipeline(&mut self, pipeline: &Pipeline) -> Taint {
         let span = match (pipeline.first(), pipeline.last()) {
@@ -280,8 +334,7 @@ impl ShellReader {
                 taint.decoded = true;
                 turns += 1;
                 let text = printed.take().or_else(|| command.input.clone());
-                let text =
-                    text.filter(|text| turns < MAX_LOOP_TURNS && text.len() < MAX_LOOP_BYTES);
+                let text = text.filter(|text| self.is_short_enough(text, turns, span));
                 printed = text.map(|text| alphabet.substitute(&text));
                 if let Some(text) = &printed {
                     self.actions.push_embedded(text.clone(), Some("another alphabet"), None, span);
@@ -305,6 +358,7 @@ impl ShellReader {
                     self.actions
                         .push(Action::AsksForSecret("a password as if the system did"), span);
                 }
+                self.embed_cron_commands(&said, span);
                 if is_escaped_numbers(&said) {
                     taint.decoded = true;
                     self.actions.push_embedded(
@@ -318,8 +372,7 @@ impl ShellReader {
             } else if name == "rev" {
                 turns += 1;
                 let text = printed.take().or_else(|| command.input.clone());
-                let text =
-                    text.filter(|text| turns < MAX_LOOP_TURNS && text.len() < MAX_LOOP_BYTES);
+                let text = text.filter(|text| self.is_short_enough(text, turns, span));
                 printed = text.map(|text| text.chars().rev().collect());
                 if let Some(text) = &printed {
                     self.actions.push_embedded(text.clone(), Some("reversed letters"), None, span);
@@ -335,6 +388,7 @@ impl ShellReader {
             {
                 // A script that is written to a file probably runs later, so it is scanned as well.
                 self.actions.push_embedded(text.clone(), None, None, span);
+                self.embed_cron_commands(text, span);
             }
             for redirect in command.redirects.iter().filter(|redirect| redirect.writes) {
                 self.files.insert(redirect.target.text.clone(), taint.clone());
@@ -405,8 +459,12 @@ impl ShellReader {
                 let mut value = taint.clone();
                 texts[2..].iter().for_each(|text| value.add(&path_taint(text)));
                 value.files |= texts[2..].iter().any(|text| matches_user_files(text));
-                let items = texts[2..].iter().flat_map(|text| text.split_whitespace());
-                let items = items.take(MAX_LOOP_ITEMS).map(str::to_owned).collect();
+                let mut items = texts[2..].iter().flat_map(|text| text.split_whitespace());
+                let first = items.by_ref().take(MAX_LOOP_ITEMS).map(str::to_owned).collect();
+                if items.any(functions::is_address) {
+                    self.actions.cut("more items in a loop than are examined", span);
+                }
+                let items = first;
                 self.loops.insert(texts[0].to_owned(), items);
                 self.variables.insert(texts[0].to_owned(), value);
             }
@@ -1022,7 +1080,7 @@ impl ShellReader {
     fn follow(&mut self, text: &str, input: &Taint, span: Span) -> Taint {
         let mut taint = Taint::default();
         if self.depth >= MAX_NESTED_SUBSTITUTIONS || text.len() > MAX_SUBSTITUTION_BYTES {
-            self.actions.push(Action::Obfuscates("commands are nested too deep to analyze"), span);
+            self.actions.cut("commands that nest deeper than is followed", span);
             return taint;
         }
         // Maps are moved, not cloned, because there can be many substitutions.
@@ -1054,7 +1112,8 @@ impl ShellReader {
         self.loops = inner.loops;
         self.repeats = inner.repeats;
         self.is_new |= inner.is_new;
-        self.actions.is_cut |= script.is_cut | inner.actions.is_cut;
+        self.parsed_cuts(&script, Some(span));
+        inner.actions.cuts.into_iter().for_each(|cut| self.actions.cut(cut.what, span));
         inner.actions.located.into_iter().for_each(|seen| self.actions.push(seen.action, span));
         for found in inner.actions.embedded {
             self.actions.push_embedded(found.text, found.hidden_in, found.language, span);

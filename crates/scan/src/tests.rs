@@ -1,10 +1,13 @@
 use super::*;
 
+mod downloads;
 mod evasions;
 mod examples;
 mod flows;
 mod labelled;
+mod limits;
 mod metamorphic;
+mod own_service;
 mod shapes;
 
 /// A skill with these files; SKILL.md is added unless it is among them.

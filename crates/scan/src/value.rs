@@ -46,6 +46,9 @@ const LOGIN_KINDS: [&str; 3] = [TYPED_PASSWORDS, "stored passwords", "keychains"
 
 pub(super) const MAX_ITEMS: usize = 4096;
 
+/// What there is too much of if code is made of a value that a limit cut off.
+pub(super) const TOO_LONG: &str = "longer texts and lists that become code than are read";
+
 pub(super) const MAX_TEXT_BYTES: usize = 256 * 1024;
 
 /// The known parts of an expression's value.
@@ -91,6 +94,7 @@ impl Value {
     pub(super) fn all_taint(&self) -> Taint {
         let mut taint = self.taint.clone();
         self.items.iter().take(MAX_ITEMS).for_each(|item| taint.add(&item.all_taint()));
+        taint.is_cut |= self.items.len() > MAX_ITEMS;
         taint
     }
 
@@ -117,7 +121,10 @@ impl Value {
         let known = self.items.iter_mut().find(|item| item.name.as_deref() == Some(&entry));
         match known {
             Some(known) => known.items = vec![value],
-            None if full => self.taint.add(&value.all_taint()),
+            None if full => {
+                self.taint.add(&value.all_taint());
+                self.taint.is_cut = true;
+            }
             None => self.items.push(Self::entry(key, value)),
         }
     }
@@ -130,7 +137,9 @@ impl Value {
         }
         let some = values.iter().any(|value| value.text.is_some());
         let texts: Vec<&str> = values.iter().map(Self::text_or_unknown).collect();
-        let text = some.then(|| texts.join(between)).filter(|text| text.len() <= MAX_TEXT_BYTES);
+        let text = some.then(|| texts.join(between));
+        taint.is_cut |= text.as_ref().is_some_and(|text| text.len() > MAX_TEXT_BYTES);
+        let text = text.filter(|text| text.len() <= MAX_TEXT_BYTES);
         Self { text, taint, ..Self::default() }
     }
 
@@ -139,6 +148,17 @@ impl Value {
         let mut taint = self.taint.clone();
         taint.decoded = true;
         Self { text: self.known().and_then(decode), taint, ..Self::default() }
+    }
+
+    /// Adds an item to a list, or merges it with the last one if the list is full.
+    pub(super) fn push_item(items: &mut Vec<Self>, value: Self) {
+        if items.len() < MAX_ITEMS {
+            return items.push(value);
+        }
+        if let Some(last) = items.last_mut() {
+            last.merge(&value);
+            last.taint.is_cut = true;
+        }
     }
 
     /// Converts a list of character codes to text.
@@ -158,6 +178,9 @@ pub(super) fn record_execution(
     actions: &mut Actions,
 ) {
     let taint = value.all_taint();
+    if taint.is_cut {
+        actions.cut(TOO_LONG, span);
+    }
     if let Some(from) = taint.fetched {
         actions.push(Action::ExecutesCode(CodeOrigin::Fetched(from)), span);
     } else if taint.decoded || taint.data {
@@ -296,15 +319,16 @@ pub(super) fn is_destructive_path(path: &str) -> bool {
         || folder.is_some_and(|folder| OWN.contains(&folder) || folder == UNKNOWN)
 }
 
-/// How dangerous a value is: 3 for a credential, 2 for secret or downloaded data, 1 for other known
-/// values, 0 for unknown ones.
+/// How dangerous a value is: 4 for a credential, 3 for secret or downloaded data, 2 for the address of
+/// a host that belongs to no known service, 1 for other known values, 0 for unknown ones.
 fn danger_rank(value: &Value) -> usize {
     let own = match &value.text {
-        Some(text) if sensitive_path::credential_at(text).is_some() => 3,
+        Some(text) if sensitive_path::credential_at(text).is_some() => 4,
         Some(text) if text.len() < 200 && output_taint(&Value::text(text.as_str())).is_secret() => {
-            3
+            4
         }
-        _ if value.taint.is_secret() || value.taint.fetched.is_some() => 2,
+        _ if value.taint.is_secret() || value.taint.fetched.is_some() => 3,
+        Some(text) if text.contains("://") && !service::is_known_host(text) => 2,
         Some(text) => usize::from(!text.is_empty()),
         None => usize::from(value.name.is_some()),
     };

@@ -48,11 +48,17 @@ pub struct PythonError {
     pub message: String,
     /// Where.
     pub span: Span,
+    /// A limit was reached, so the text may well be Python.
+    pub is_limit: bool,
 }
 
 impl PythonError {
     fn new(message: impl Into<String>, span: Span) -> Self {
-        Self { message: message.into(), span }
+        Self { message: message.into(), span, is_limit: false }
+    }
+
+    fn limit(message: impl Into<String>) -> Self {
+        Self { message: message.into(), span: Span::at(0), is_limit: true }
     }
 }
 
@@ -61,7 +67,7 @@ pub fn parse(source: &str) -> Result<Module, PythonError> {
     if source.len() > limits::MAX_FILE_BYTES {
         let (size, limit) = (source.len(), limits::MAX_FILE_BYTES);
         let message = format!("the file has {size} bytes, the limit is {limit}");
-        return Err(PythonError::new(message, Span::at(0)));
+        return Err(PythonError::limit(message));
     }
     if let Some(at) = memchr::memchr(0, source.as_bytes()) {
         let message = "the file has a NUL byte, which Python does not accept";
@@ -70,7 +76,7 @@ pub fn parse(source: &str) -> Result<Module, PythonError> {
     depth::check(source)?;
     thread::scope(|scope| {
         let parser = thread::Builder::new().name("python parser".into()).stack_size(PARSER_STACK);
-        let failed = |why: &str| PythonError::new(why, Span::at(0));
+        let failed = |why: &str| PythonError::limit(why);
         let running = parser.spawn_scoped(scope, || module::read(source)).map_err(|error| {
             failed(&format!("no thread for the parser could be started: {error}"))
         })?;

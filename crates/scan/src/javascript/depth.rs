@@ -3,6 +3,8 @@
 //! The parser has no limit for recursion. This module counts everything that can make the parser
 //! recurse: open brackets, and operators since the end of the last statement.
 
+use crate::collect::ReadError;
+
 /// Maximum nesting that is parsed; real programs stay below a hundred.
 const MAX_BRACKET_DEPTH: usize = 2_000;
 
@@ -10,9 +12,9 @@ const MAX_BRACKET_DEPTH: usize = 2_000;
 const MAX_SCRIPT_BYTES: usize = 1024 * 1024;
 
 /// Rejects texts that could nest too deeply.
-pub(super) fn check(text: &str) -> Result<(), String> {
+pub(super) fn check(text: &str) -> Result<(), ReadError> {
     if text.len() > MAX_SCRIPT_BYTES {
-        return Err("the file is too large to be read as a program".into());
+        return Err(ReadError::limit("the file is too large to be read as a program"));
     }
     let (mut open, mut chain) = (0_usize, 0_usize);
     let mut deepest = 0;
@@ -36,7 +38,10 @@ pub(super) fn check(text: &str) -> Result<(), String> {
         deepest = deepest.max(open + chain);
         at += 1;
     }
-    if deepest > MAX_BRACKET_DEPTH { Err("it nests too deeply to be read".into()) } else { Ok(()) }
+    if deepest > MAX_BRACKET_DEPTH {
+        return Err(ReadError::limit("it nests too deeply to be read"));
+    }
+    Ok(())
 }
 
 /// Whether a keyword starts here after which a statement or an expression begins.

@@ -14,8 +14,8 @@ pub(super) const ANY_FUNCTION: &str = "one of several()";
 /// Name of the result of `Function(…)`; the parameters and the code are its items.
 pub(super) const CONSTRUCTED_FUNCTION: &str = "Function()";
 
-/// Maximum number of functions of a table that are followed.
-const MAX_CHOICES: usize = 64;
+/// Maximum number of functions of a table that are followed. Reaching the limit is recorded.
+const MAX_CHOICES: usize = 256;
 
 /// Names that are only assembled from pieces in order to hide them.
 const SUSPICIOUS_NAMES: [&str; 16] = [
@@ -27,10 +27,11 @@ const SUSPICIOUS_NAMES: [&str; 16] = [
 /// Returns a value for any function of a table, when the key is unknown.
 pub(super) fn any_function_of(table: &Value) -> Option<Value> {
     let values = table.items.iter().filter_map(Value::as_entry).map(|(_, value)| value);
-    let items: Vec<Value> =
-        values.filter(|value| value.name.is_some()).take(MAX_CHOICES).cloned().collect();
+    let mut functions = values.filter(|value| value.name.is_some());
+    let items: Vec<Value> = functions.by_ref().take(MAX_CHOICES).cloned().collect();
+    let taint = Taint { is_cut: functions.next().is_some(), ..Taint::default() };
     let table = table.name.is_none() && !items.is_empty();
-    table.then(|| Value { name: Some(ANY_FUNCTION.into()), items, ..Value::default() })
+    table.then(|| Value { name: Some(ANY_FUNCTION.into()), items, taint, ..Value::default() })
 }
 
 /// Returns a file name without folder and extension.
@@ -64,6 +65,9 @@ impl JavaScriptReader<'_> {
     ) -> Value {
         let mut value = Value::default();
         self.steps += callee.items.len();
+        if callee.taint.is_cut {
+            self.actions.cut("more functions in a table than are followed", span);
+        }
         for function in &callee.items {
             value.merge(&self.invoke(function, arguments, span));
         }

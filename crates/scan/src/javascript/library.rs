@@ -379,7 +379,7 @@ pub(super) fn by_method<'t>(
 /// Returns the paths of the files that are attached to a message.
 fn attached_paths(message: &Value, depth: usize) -> Vec<Value> {
     let mut found = Vec::new();
-    for item in message.items.iter().take(64) {
+    for item in &message.items {
         match item.as_entry() {
             Some(("path", path)) => found.push(path.clone()),
             Some((_, inner)) if depth < 4 => found.extend(attached_paths(inner, depth + 1)),

@@ -12,8 +12,8 @@ use crate::{
 /// Name of a value that is one of several functions; the functions are its items.
 pub(super) const ANY_FUNCTION: &str = "one of several()";
 
-/// Maximum number of functions of a table that are followed.
-const MAX_CHOICES: usize = 64;
+/// Maximum number of functions of a table that are followed. Reaching the limit is recorded.
+const MAX_CHOICES: usize = 256;
 
 /// Functions whose name is only assembled from pieces in order to hide it.
 const SUSPICIOUS_NAMES: [&str; 22] = [
@@ -36,13 +36,11 @@ pub(super) fn has_functions(value: &Value) -> bool {
 pub(super) fn any_function_of(table: &Value) -> Option<Value> {
     is_table(table).then(|| {
         let values = table.items.iter().filter_map(Value::as_entry).map(|(_, value)| value);
-        let items = values.filter(|value| value.name.is_some()).take(MAX_CHOICES).cloned();
-        Value {
-            name: Some(ANY_FUNCTION.into()),
-            items: items.collect(),
-            taint: table.taint.clone(),
-            ..Value::default()
-        }
+        let mut functions = values.filter(|value| value.name.is_some());
+        let items: Vec<Value> = functions.by_ref().take(MAX_CHOICES).cloned().collect();
+        let mut taint = table.taint.clone();
+        taint.is_cut |= functions.next().is_some();
+        Value { name: Some(ANY_FUNCTION.into()), items, taint, ..Value::default() }
     })
 }
 
@@ -51,6 +49,9 @@ impl<'t> PythonReader<'t> {
     pub(super) fn call_each_choice(&mut self, callee: &Value, call: &Call<'_, 't>) -> Value {
         let mut value = Value::default();
         self.steps += callee.items.len();
+        if callee.taint.is_cut {
+            self.actions.cut("more functions in a table than are followed", call.span);
+        }
         for function in &callee.items {
             let mut passed_values = call.positional.to_vec();
             passed_values.extend(call.keywords.iter().map(|(_, value)| value.clone()));
@@ -68,10 +69,13 @@ impl<'t> PythonReader<'t> {
         let mut names: Vec<&String> =
             self.functions.keys().filter(|known| known.starts_with(start)).collect();
         names.sort();
+        let is_cut = names.len() > MAX_CHOICES;
         let items: Vec<Value> = names.into_iter().take(MAX_CHOICES).map(Value::named).collect();
+        let taint = Taint { is_cut, ..Taint::default() };
         (!items.is_empty()).then(|| Value {
             name: Some(ANY_FUNCTION.into()),
             items,
+            taint,
             ..Value::default()
         })
     }

@@ -9,7 +9,9 @@ pub(super) fn quote_as_python(value: &Value) -> String {
 
 /// Makes a value from a formatted text, with the taint of its parts.
 fn formatted_value(text: String, made_of: &[&Value]) -> Value {
+    let is_cut = text.len() > MAX_TEXT_BYTES;
     let mut value = Value { text: Some(text), ..Value::default() };
+    value.taint.is_cut = is_cut;
     for part in made_of {
         value.taint.add(&part.all_taint());
     }

@@ -44,8 +44,14 @@ rule! {
 }
 
 fn exfiltration(context: &mut Context<'_>) {
+    let topic = context.topic();
     context.for_each_action(&EXFILTRATION, |fragment, action, actions| {
         let Action::Connects { to, sends, log_in } = action else { return None };
+        // A secret of the skill's own service belongs there.
+        let is_foreign = |token: &&String| !topic.is_own_secret(token, to);
+        let tokens = sends.tokens.iter().filter(is_foreign).cloned().collect();
+        let sends = &Taint { tokens, ..sends.clone() };
+        let log_in = &log_in.iter().filter(is_foreign).cloned().collect::<Vec<_>>();
         let place = host_of_url(to).map_or_else(|| "a host".to_owned(), |host| format!("`{host}`"));
         let draft = |severity, confidence, what: &str| {
             Some(FindingDraft::new(severity, confidence, format!("{what} sent to {place}")))

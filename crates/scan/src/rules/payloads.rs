@@ -37,6 +37,7 @@ rule! {
 }
 
 fn download_and_execute(context: &mut Context<'_>) {
+    let topic = context.topic();
     context.for_each_action(&DOWNLOAD_AND_EXECUTE, |fragment, action, _| {
         let Action::ExecutesCode(CodeOrigin::Fetched(url)) = action else { return None };
         let place = crate::host::host_of_url(url)
@@ -47,18 +48,24 @@ fn download_and_execute(context: &mut Context<'_>) {
             HostReputation::KnownVariable => (Severity::Low, Confidence::High),
             HostReputation::Shady => (Severity::Critical, confidence_that_code_runs(fragment)),
             HostReputation::Unknown => {
-                (severity_if_hidden(fragment, Severity::Medium), Confidence::Medium)
+                (severity_if_followed(fragment, Severity::Medium), Confidence::Medium)
             }
-            HostReputation::Named => (Severity::High, Confidence::Medium),
+            HostReputation::Named if topic.is_related(url) => (Severity::High, Confidence::Medium),
+            HostReputation::Named => {
+                let message = format!("{message}, and the skill has nothing to do with this host");
+                let sure = confidence_that_code_runs(fragment);
+                return Some(FindingDraft::new(Severity::Critical, sure, message));
+            }
         };
         Some(FindingDraft::new(severity, confidence, message))
     });
 }
 
-/// Raises the severity for hidden code.
-fn severity_if_hidden(fragment: &TextFragment<'_>, shown: Severity) -> Severity {
+/// Raises the severity for code that runs or that the agent is told to run, and for hidden code.
+fn severity_if_followed(fragment: &TextFragment<'_>, shown: Severity) -> Severity {
     let script = fragment.role == Role::Script && !fragment.is_shown_in_document;
-    if fragment.hidden_in.is_some() || script { Severity::High } else { shown }
+    let followed = script || fragment.role == Role::Instructions;
+    if fragment.hidden_in.is_some() || followed { Severity::High } else { shown }
 }
 
 rule! {

@@ -94,6 +94,8 @@ static ASKS_FOR: LazyLock<Phrases> = LazyLock::new(|| {
         "user|person|they|customer pastes|enters|types|gives|provides|paste|enter|type|give|provide",
         "paste|enter|type|provide|give|share|supply ~2 your|their|the|his",
         "request|ask|collect ~2 following",
+        "request|obtain|collect ~3 private key|keys",
+        "request|obtain|collect ~3 seed|recovery|mnemonic|secret phrase|words",
         "requests|asks|collects|takes|wants|needs ~3 order|following|these|user|taxpayer",
         "are|is to be collected|entered|given|supplied|provided|obtained",
         "collect|gather|take|note ~5 from|user|taxpayer|customer|client|following",

@@ -15,6 +15,8 @@ pub(crate) struct CrossFileShellState {
     /// Taint of variables with sensitive contents.
     pub(super) variables: HashMap<String, Taint>,
     pub(super) functions: HashMap<Rc<str>, ShellFunction>,
+    /// There are more variables than are tracked.
+    pub(super) is_cut: bool,
 }
 
 impl CrossFileShellState {
@@ -32,7 +34,8 @@ impl CrossFileShellState {
                 None if self.known.len() < MAX_VARIABLES => {
                     self.known.insert(name.clone(), value.clone());
                 }
-                _ => {}
+                None => self.is_cut = true,
+                Some(_) => {}
             }
         }
         let secret = variables.into_iter().filter(|(_, taint)| taint.is_secret() || taint.decoded);

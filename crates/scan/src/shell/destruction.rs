@@ -134,8 +134,11 @@ impl ShellReader {
         let first = started.and_then(|words| words.first()).map_or("", |word| &word.text);
         let deletes = texts.contains(&"-delete")
             || started.is_some_and(empties_each)
-            || matches!(first.rsplit('/').next(), Some("rm" | "unlink" | "shred"));
-        let precious = roots.iter().find(|root| sensitive_path::is_precious_folder(root));
+            || matches!(first.rsplit('/').next(), Some("rm" | "unlink" | "shred" | "truncate"));
+        let is_precious = |root: &str| {
+            sensitive_path::is_precious_folder(root) || self.is_home && matches!(root, "." | "./")
+        };
+        let precious = roots.iter().find(|root| is_precious(root));
         let own = names.is_empty() && !texts.contains(&"-empty")
             || names.iter().any(|name| *name == ".git" || is_document(name));
         if let (true, true, Some(root)) = (deletes, own, precious) {
@@ -143,9 +146,7 @@ impl ShellReader {
         }
         let Some(words) = started.filter(|words| !words.is_empty()) else { return };
         if self.depth > super::MAX_NESTED_SUBSTITUTIONS {
-            return self
-                .actions
-                .push(Action::Obfuscates("commands are nested too deep to analyze"), span);
+            return self.actions.cut("commands that nest deeper than is followed", span);
         }
         let mut words = words.to_vec();
         for word in &mut words {

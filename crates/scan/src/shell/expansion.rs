@@ -8,9 +8,14 @@ use super::{
 };
 use crate::decode;
 
-/// Maximum length and nesting of `${…}` that are expanded.
-const MAX_VALUE_BYTES: usize = 4096;
+/// Maximum length of a value, and maximum length and nesting of `${…}`, that are expanded. Reaching a
+/// limit is recorded.
+const MAX_VALUE_BYTES: usize = 64 * 1024;
+const MAX_BRACES_BYTES: usize = 4096;
 const MAX_NESTED_EXPANSIONS: usize = 16;
+
+/// What there is too much of if one of these limits is reached.
+const TOO_LONG: &str = "longer values of variables than are expanded";
 
 /// Maximum length of an expanded word, and of all expanded values of a text. Reaching a limit is
 /// recorded.
@@ -40,7 +45,11 @@ impl Parser<'_> {
         let plain = word.substitutions.is_empty()
             && word.variables.len() < 3
             && word.variables.iter().all(|name| is_fixed(name) || is_argument(name));
-        if plain && word.text.len() < MAX_VALUE_BYTES && (!own || scoped.is_some()) {
+        let fits = word.text.len() < MAX_VALUE_BYTES;
+        if plain && !fits {
+            self.cut(TOO_LONG);
+        }
+        if plain && fits && (!own || scoped.is_some()) {
             let known = KnownVariable {
                 text: word.text.clone(),
                 // 16 seams are enough for the name of a program.
@@ -229,7 +238,9 @@ impl Parser<'_> {
     fn fits_limit(&mut self, length: usize, word: &Word) -> bool {
         let full =
             word.text.len() + length > MAX_WORD_BYTES || self.put + length > MAX_EXPANDED_BYTES;
-        self.is_full |= full && length > 0;
+        if full && length > 0 {
+            self.cut(TOO_LONG);
+        }
         self.put += length;
         !full
     }
@@ -257,8 +268,15 @@ impl Parser<'_> {
         let other = rest.trim_start_matches(':');
         let fallback = other.starts_with(['-', '=', '+']) && !rest.starts_with("::");
         let known = self.value(&name).filter(|_| !fallback && !rest.is_empty());
-        let changed = known.and_then(|known| apply_operator(&known.text, rest));
-        let fits = changed.as_ref().is_none_or(|text| self.fits_limit(text.len(), word));
+        let length = known.map_or(0, |known| known.text.len());
+        let changed = if self.put > MAX_EXPANDED_BYTES {
+            None
+        } else {
+            known.and_then(|known| apply_operator(&known.text, rest))
+        };
+        // An operator also reads the part of the value that it does not return.
+        let length = changed.as_ref().map_or(length, |text| text.len().max(length));
+        let fits = length == 0 || self.fits_limit(length, word);
         if let Some(text) = changed.filter(|_| fits) {
             word.add_seam();
             word.seams.push(word.text.len() + 1);
@@ -268,7 +286,11 @@ impl Parser<'_> {
             return;
         }
         self.append_variable(&name, word);
-        if fallback && self.nesting < MAX_NESTED_EXPANSIONS && end - start < MAX_VALUE_BYTES {
+        let fits = self.nesting < MAX_NESTED_EXPANSIONS && end - start < MAX_BRACES_BYTES;
+        if fallback && !fits {
+            self.cut(TOO_LONG);
+        }
+        if fallback && fits {
             let at = end - other.len() + 1;
             let value = self.read_fallback_word(at, end);
             if other.starts_with('=') {
@@ -283,11 +305,15 @@ impl Parser<'_> {
     }
 
     /// Expands a here-document. A separate parser reads it, so quotes and brackets end with it.
-    pub(super) fn expand_here_document(&self, start: usize, end: usize) -> Word {
+    pub(super) fn expand_here_document(&mut self, start: usize, end: usize) -> Word {
         let mut inner = Parser::new(&self.text[start..end], self.outer);
         inner.around = Some(&self.known);
         inner.scope = self.functions.last().map(|(name, _)| Rc::clone(name)).or(self.scope.clone());
         let mut word = inner.read_fallback_word(0, end - start);
+        let is_cut = !inner.cuts.is_empty();
+        if is_cut {
+            self.cut(TOO_LONG);
+        }
         word.text.clear();
         word.seams.clear();
         word
@@ -319,7 +345,7 @@ impl Parser<'_> {
         let bytes = self.bytes.get(start..)?;
         let (mut depth, mut quote) = (0_usize, None);
         let mut at = 0;
-        while let Some(byte) = bytes.get(at).filter(|_| at < MAX_VALUE_BYTES) {
+        while let Some(byte) = bytes.get(at).filter(|_| at < MAX_BRACES_BYTES) {
             match (quote, *byte) {
                 (_, b'\\') => at += 1,
                 (Some(mark), byte) if byte == mark => quote = None,
@@ -351,8 +377,10 @@ fn apply_operator(value: &str, how: &str) -> Option<String> {
         let (every, rest) = rest.strip_prefix('/').map_or((false, rest), |rest| (true, rest));
         let (from, to) = rest.split_once('/').unwrap_or((rest, ""));
         let (from, to) = (bare(from).filter(|from| !from.is_empty())?, bare(to)?);
-        let text = if every { value.replace(&from, &to) } else { value.replacen(&from, &to, 1) };
-        return (text.len() < MAX_VALUE_BYTES).then_some(text);
+        // A text that is too long is recorded by the caller.
+        let count = if every { value.matches(&from).count() } else { 1 };
+        let count = count.min(MAX_WORD_BYTES / to.len().max(1) + 1);
+        return Some(value.replacen(&from, &to, count));
     }
     if let Some(cut) = how.strip_prefix('#') {
         let cut = bare(cut.trim_start_matches('#'))?;

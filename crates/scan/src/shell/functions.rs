@@ -1,6 +1,5 @@
 //! Tracks the arguments of shell functions and the items of loops. Both can become part of an
 //! address.
-//! address.
 
 use std::{collections::HashMap, rc::Rc};
 
@@ -20,8 +19,11 @@ use crate::{action::Taint, host};
 const MAX_CALLS: usize = 256;
 const MAX_REPEATS: usize = 4_000;
 
-/// Maximum number of arguments of a call.
-const MAX_ARGUMENTS: usize = 16;
+/// Maximum number of arguments of a call. Reaching the limit is recorded.
+const MAX_ARGUMENTS: usize = 64;
+
+/// What there is too much of if an argument does not fit into a word.
+const TOO_LONG: &str = "longer arguments than are inserted";
 
 /// Value of `calling` while a command is read again for a loop item instead of a call.
 const LOOP_ITEM: usize = usize::MAX;
@@ -65,7 +67,7 @@ pub(super) fn is_argument(name: &str) -> bool {
     name == "@" || !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-fn is_address(text: &str) -> bool {
+pub(super) fn is_address(text: &str) -> bool {
     text.contains("://") || text.contains('.') && host::host_of_url(text).is_some()
 }
 
@@ -80,6 +82,9 @@ impl ShellReader {
     ) -> Taint {
         if !self.functions.contains_key(name) {
             return Taint::default();
+        }
+        if arguments.len() > MAX_ARGUMENTS {
+            self.actions.cut("more arguments of a call than are tracked", span);
         }
         let mut taints = Vec::new();
         for word in arguments.iter().take(MAX_ARGUMENTS) {
@@ -137,7 +142,9 @@ impl ShellReader {
             for item in items.iter().filter(|item| is_address(item)) {
                 let mut one = command.clone();
                 for word in one.words.iter_mut().filter(|word| word.variables.contains(name)) {
-                    self.actions.is_cut |= !replace_name(&mut word.text, &format!("${name}"), item);
+                    if !replace_name(&mut word.text, &format!("${name}"), item) {
+                        self.actions.cut(TOO_LONG, span);
+                    }
                 }
                 self.read_again_for_call(&one, LOOP_ITEM, span, flow);
             }
@@ -149,15 +156,20 @@ impl ShellReader {
         else {
             return;
         };
-        self.actions.is_cut |= function.is_cut;
+        if function.is_cut {
+            self.actions.cut("more calls of a function than are followed", span);
+        }
         let left = MAX_REPEATS.saturating_sub(self.repeats) + 1;
         let calls: Vec<Vec<String>> =
             function.calls.iter().take(left).map(|(texts, _)| texts.clone()).collect();
         for (at, texts) in calls.iter().enumerate() {
             let mut one = command.clone();
-            let is_cut = &mut self.actions.is_cut;
+            let mut is_cut = false;
             let words = command.words.iter();
-            one.words = words.flat_map(|word| insert_arguments(word, texts, is_cut)).collect();
+            one.words = words.flat_map(|word| insert_arguments(word, texts, &mut is_cut)).collect();
+            if is_cut {
+                self.actions.cut(TOO_LONG, span);
+            }
             if !self.read_again_for_call(&one, at, span, flow) {
                 return;
             }
@@ -172,7 +184,7 @@ impl ShellReader {
         flow: &Taint,
     ) -> bool {
         if self.repeats >= MAX_REPEATS {
-            self.actions.is_cut = true;
+            self.actions.cut("more calls of a function than are followed", span);
             return false;
         }
         self.repeats += 1;

@@ -15,6 +15,18 @@ use crate::{
     host,
 };
 
+/// Whether a program executes all of its arguments.
+fn runs_all(name: &str) -> bool {
+    matches!(name, "eval" | "iex" | "invoke-expression" | "osascript")
+}
+
+/// Whether a path is a script, judging by its extension.
+fn is_script_file(path: &str) -> bool {
+    const EXTENSIONS: [&str; 10] =
+        [".sh", ".bash", ".py", ".js", ".mjs", ".cjs", ".ts", ".pl", ".rb", ".ps1"];
+    EXTENSIONS.iter().any(|extension| path.ends_with(extension))
+}
+
 impl ShellReader {
     /// Finds a shell in the arguments: `kubectl debug node -- sh -c '…'`, `docker run image bash -c
     /// '…'`.
@@ -72,12 +84,23 @@ impl ShellReader {
         {
             taint.add(flow);
         }
-        for word in arguments {
-            for substitution in &word.substitutions {
+        for redirect in command.redirects.iter().filter(|redirect| !redirect.writes) {
+            for substitution in &redirect.target.substitutions {
                 taint.add(&self.substitution(substitution, span));
             }
-            if let Some(known) = self.files.get(&word.text) {
-                taint.add(&known.clone());
+        }
+        // What follows the script are its arguments, which are data, unless they look like code.
+        let mut is_after_script = false;
+        for word in arguments {
+            let is_code = !is_after_script || is_script_file(&word.text) || runs_all(name);
+            is_after_script |= script.is_some_and(|script| std::ptr::eq(script, word));
+            for substitution in word.substitutions.iter().filter(|_| is_code) {
+                taint.add(&self.substitution(substitution, span));
+            }
+            let path = word.text.strip_prefix("./").unwrap_or(&word.text);
+            let known = self.files.get(&word.text).or_else(|| self.files.get(path));
+            if let Some(known) = known.cloned().filter(|_| is_code) {
+                taint.add(&known);
             }
         }
         let flagged = |flags: &[&str]| {

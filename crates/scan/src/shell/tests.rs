@@ -379,6 +379,6 @@ fn hostile_texts_are_read_in_time() {
         let found = read(&text);
         let name: String = text.chars().take(30).collect();
         assert!(start.elapsed().as_secs() < 20, "{name}: {:?}", start.elapsed());
-        assert!(found.is_cut || !is_cut, "{name}");
+        assert!(!found.cuts.is_empty() || !is_cut, "{name}");
     }
 }

@@ -8,6 +8,7 @@ use super::{
     expansion::KnownVariable,
     groups::{GroupEdge, GroupKind},
 };
+use crate::action::Cut;
 
 /// A word without quotes, with known variables expanded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -83,8 +84,8 @@ pub(crate) struct Script {
     pub(crate) pipelines: Vec<Pipeline>,
     /// Variables with a literal value.
     pub(super) known: HashMap<String, KnownVariable>,
-    /// Whether a limit was reached, so that part of the text was not read.
-    pub(crate) is_cut: bool,
+    /// The limits that were reached, so that part of the text was not read.
+    pub(crate) cuts: Vec<Cut>,
 }
 
 /// Parses a text as shell commands. Never fails: invalid syntax becomes words.
@@ -108,8 +109,10 @@ pub(super) fn parse_in(
     let mut parser = Parser::new(text, outer);
     parser.scope = scope;
     parser.run();
-    let is_cut = parser.is_full || !parser.rest().trim().is_empty();
-    Script { pipelines: parser.pipelines, known: parser.known, is_cut }
+    if !parser.rest().trim().is_empty() {
+        parser.cut("more commands than are read");
+    }
+    Script { pipelines: parser.pipelines, known: parser.known, cuts: parser.cuts }
 }
 
 pub(super) struct Parser<'a> {
@@ -134,9 +137,10 @@ pub(super) struct Parser<'a> {
     braces: usize,
     /// The function whose body contains the text.
     pub(super) scope: Option<Rc<str>>,
-    /// Bytes of expanded values so far, and whether some were omitted.
+    /// Bytes of expanded values so far.
     pub(super) put: usize,
-    pub(super) is_full: bool,
+    /// The limits that were reached.
+    pub(super) cuts: Vec<Cut>,
     /// Open groups, and group edges that are not attached to a command yet.
     pub(super) opened: Vec<(GroupKind, usize)>,
     pub(super) edges: Vec<GroupEdge>,
@@ -161,10 +165,17 @@ impl<'a> Parser<'a> {
             braces: 0,
             scope: None,
             put: 0,
-            is_full: false,
+            cuts: Vec::new(),
             opened: Vec::new(),
             edges: Vec::new(),
             closed: None,
+        }
+    }
+
+    /// Records that a limit was reached. Only the first place of each limit is kept.
+    pub(super) fn cut(&mut self, what: &'static str) {
+        if !self.cuts.iter().any(|cut| cut.what == what) {
+            self.cuts.push(Cut { what, span: Span::at(self.at) });
         }
     }
 

@@ -80,6 +80,14 @@ fn detection_rate_of_harmful_text() {
     }
 }
 
+/// The thirteenth set is smaller: forty skills that were written after the rules were fitted to the
+/// others. The twelfth is not part of the repository.
+#[test]
+fn detection_rate_of_the_newest_skills() {
+    let (caught, total) = measure("harmful/thirteenth", |_| true);
+    assert!(total == 40 && caught >= 36, "{caught} of {total}");
+}
+
 /// Honest skills about keys, attacks, installers and deletions, which look like harmful ones.
 #[test]
 fn harmless_lookalikes_pass() {

@@ -2,7 +2,7 @@
 
 use savoir_skill::Span;
 
-use super::{CLIPBOARD, CrossFileState, SCREENSHOTS, TYPED_PASSWORDS, UNKNOWN, Value};
+use super::{CLIPBOARD, CrossFileState, SCREENSHOTS, TOO_LONG, TYPED_PASSWORDS, UNKNOWN, Value};
 use crate::{
     action::{Action, Actions, CodeOrigin, Taint},
     fragment::Language,
@@ -119,6 +119,9 @@ pub(crate) fn record_command(
     actions: &mut Actions,
 ) {
     let mut taint = command.all_taint();
+    if taint.is_cut {
+        actions.cut(TOO_LONG, span);
+    }
     let text = command_text(command);
     if command.items.is_empty() {
         if command.text.is_some() {
@@ -135,6 +138,7 @@ pub(crate) fn record_command(
         let words: Vec<String> = command.items.iter().map(word).collect();
         let found = shell::read_words(&words, span);
         found.located.into_iter().for_each(|seen| actions.push(seen.action, span));
+        found.cuts.into_iter().for_each(|cut| actions.cut(cut.what, span));
         actions.embedded.extend(found.embedded.into_iter().map(|mut inner| {
             inner.span = span;
             inner

@@ -8,8 +8,8 @@ use crate::action::Taint;
 
 const MAX_ENTRIES: usize = 4096;
 
-/// Maximum number of arguments of a function, and of values of a generator, that are recorded.
-const MAX_ARGUMENTS: usize = 16;
+/// Maximum number of arguments of a function that are recorded.
+const MAX_ARGUMENTS: usize = 64;
 
 /// The arguments of one function, merged over all its calls.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +27,8 @@ pub(crate) struct CrossFileState {
     pub(crate) constants: HashMap<String, Value>,
     /// Taint of the contents of written files, by path.
     files: HashMap<String, Taint>,
+    /// A limit was reached, so that something is not known.
+    pub(crate) is_cut: bool,
 }
 
 impl CrossFileState {
@@ -36,10 +38,15 @@ impl CrossFileState {
         positional: &[Value],
         keywords: &[(String, Value)],
     ) {
-        let known = self.call_arguments.contains_key(function);
-        if function.is_empty() || !known && self.call_arguments.len() >= MAX_ENTRIES {
+        if function.is_empty() {
             return;
         }
+        let known = self.call_arguments.contains_key(function);
+        if !known && self.call_arguments.len() >= MAX_ENTRIES {
+            self.is_cut = true;
+            return;
+        }
+        self.is_cut |= positional.len().max(keywords.len()) > MAX_ARGUMENTS;
         let merged_arguments = self.call_arguments.entry(function.to_owned()).or_default();
         for (index, argument) in positional.iter().enumerate().take(MAX_ARGUMENTS) {
             match merged_arguments.positional.get_mut(index) {
@@ -51,15 +58,18 @@ impl CrossFileState {
             let full = merged_arguments.keywords.len() >= MAX_ARGUMENTS;
             match merged_arguments.keywords.iter_mut().find(|(known, _)| known == name) {
                 Some((_, known)) => known.merge(argument),
-                None if full => {}
+                None if full => self.is_cut = true,
                 None => merged_arguments.keywords.push((name.clone(), argument.clone())),
             }
         }
     }
 
     pub(crate) fn record_return(&mut self, function: &str, value: &Value) {
-        let known = self.returns.contains_key(function);
-        if function.is_empty() || !known && self.returns.len() >= MAX_ENTRIES {
+        if function.is_empty() {
+            return;
+        }
+        if !self.returns.contains_key(function) && self.returns.len() >= MAX_ENTRIES {
+            self.is_cut = true;
             return;
         }
         self.returns.entry(function.to_owned()).or_default().merge(value);
@@ -68,17 +78,53 @@ impl CrossFileState {
     /// Stores a top-level variable if anything about its value is known.
     pub(crate) fn set_constant(&mut self, name: &str, value: &Value) {
         let says = value.text.is_some() || !value.items.is_empty() || value.taint.is_secret();
-        if says && value.name.is_none() && self.constants.len() < MAX_ENTRIES {
-            self.constants.insert(name.to_owned(), value.clone());
+        if !says || value.name.is_some() {
+            return;
         }
+        if self.constants.len() >= MAX_ENTRIES && !self.constants.contains_key(name) {
+            self.is_cut = true;
+            return;
+        }
+        self.constants.insert(name.to_owned(), value.clone());
+    }
+
+    /// Whether a call passes something to a function that no earlier call passed.
+    pub(crate) fn is_new_call(
+        &self,
+        function: &str,
+        positional: &[Value],
+        keywords: &[(String, Value)],
+    ) -> bool {
+        let known = self.call_arguments.get(function);
+        let known_positional = |index: usize| known.and_then(|known| known.positional.get(index));
+        let known_keyword = |name: &str| {
+            let keywords = &known?.keywords;
+            keywords.iter().find(|(keyword, _)| keyword == name).map(|(_, value)| value)
+        };
+        let is_new = |known: Option<&Value>, argument: &Value| {
+            let mut taint = known.map(Value::all_taint).unwrap_or_default();
+            let before = taint.clone();
+            taint.add(&argument.all_taint());
+            taint != before || danger_rank(argument) > known.map_or(0, danger_rank)
+        };
+        let positional = positional.iter().enumerate().take(MAX_ARGUMENTS);
+        let mut positional = positional.map(|(index, value)| (known_positional(index), value));
+        let mut keywords = keywords.iter().map(|(name, value)| (known_keyword(name), value));
+        positional.any(|(known, value)| is_new(known, value))
+            || keywords.any(|(known, value)| is_new(known, value))
     }
 
     /// Stores the taint of the data that is written to a file.
     pub(crate) fn write(&mut self, path: &Value, taint: &Taint) {
         let Some(path) = key(path.text_or_unknown()) else { return };
-        if (taint.is_secret() || taint.fetched.is_some()) && self.files.len() < MAX_ENTRIES {
-            self.files.entry(path).or_default().add(taint);
+        if !taint.is_secret() && taint.fetched.is_none() {
+            return;
         }
+        if self.files.len() >= MAX_ENTRIES && !self.files.contains_key(&path) {
+            self.is_cut = true;
+            return;
+        }
+        self.files.entry(path).or_default().add(taint);
     }
 
     /// Returns the taint of a written file, or of the folder that it was unpacked to.

@@ -8,28 +8,40 @@ use crate::action::{Action, Actions, Taint};
 /// Description of the data that such mails contain.
 const USER_MAILS: &str = "mails of the user";
 
-/// Maximum number of recipients and message fields that are examined.
-const MAX_MAIL_PARTS: usize = 64;
+/// Maximum length of a text with recipients. Reaching the limit is recorded.
+const MAX_RECIPIENT_BYTES: usize = 2_000;
 
-/// Collects the addresses that are written in the code; sets `has_unknown` if some are unknown.
-fn collect_addresses(value: &Value, found: &mut Vec<String>, has_unknown: &mut bool, depth: usize) {
+/// The recipients of a mail.
+#[derive(Default)]
+struct Addresses {
+    /// Those that are written in the code.
+    found: Vec<String>,
+    /// There are others, which are not known.
+    has_unknown: bool,
+    /// A text was too long to be read.
+    is_cut: bool,
+}
+
+/// Collects the addresses that are written in the code.
+fn collect_addresses(value: &Value, addresses: &mut Addresses, depth: usize) {
     let inner = value.as_entry().map(|(_, inner)| inner);
     if let Some(inner) = inner.filter(|_| depth < 4) {
-        return collect_addresses(inner, found, has_unknown, depth + 1);
+        return collect_addresses(inner, addresses, depth + 1);
     }
-    for item in value.items.iter().take(MAX_MAIL_PARTS).filter(|_| depth < 4) {
-        collect_addresses(item, found, has_unknown, depth + 1);
+    for item in value.items.iter().filter(|_| depth < 4) {
+        collect_addresses(item, addresses, depth + 1);
     }
     if !value.items.is_empty() {
         return;
     }
     let text = value.text_or_unknown();
-    *has_unknown |= text.contains(UNKNOWN);
-    if text.len() > 2_000 {
+    addresses.has_unknown |= text.contains(UNKNOWN);
+    if text.len() > MAX_RECIPIENT_BYTES {
+        addresses.is_cut |= text.contains('@');
         return;
     }
     let words = text.split(|c: char| c.is_whitespace() || ",;<>\"'".contains(c));
-    found.extend(words.filter(|word| is_real_address(word)).map(str::to_owned));
+    addresses.found.extend(words.filter(|word| is_real_address(word)).map(str::to_owned));
 }
 
 /// Whether a word is a real mail address and not an example.
@@ -51,16 +63,19 @@ pub(crate) fn record_fixed_recipients(
     span: Span,
     actions: &mut Actions,
 ) {
-    let (mut visible, mut has_unknown) = (Vec::new(), false);
+    let (mut visible, mut hidden) = (Addresses::default(), Addresses::default());
     for value in visible_recipients {
-        collect_addresses(value, &mut visible, &mut has_unknown, 0);
+        collect_addresses(value, &mut visible, 0);
     }
-    let mut suspicious = Vec::new();
     for value in bcc_recipients {
-        collect_addresses(value, &mut suspicious, &mut false, 0);
+        collect_addresses(value, &mut hidden, 0);
     }
-    if has_unknown {
-        suspicious.append(&mut visible);
+    if visible.is_cut || hidden.is_cut {
+        actions.cut("longer lists of mail recipients than are read", span);
+    }
+    let mut suspicious = hidden.found;
+    if visible.has_unknown {
+        suspicious.append(&mut visible.found);
     }
     for address in suspicious {
         let sends = Taint::private(USER_MAILS);
@@ -73,9 +88,6 @@ pub(crate) fn record_fixed_recipients(
 
 /// Checks the recipients `to` and `bcc` of a message that is an object.
 pub(crate) fn record_message_recipients(message: &Value, span: Span, actions: &mut Actions) {
-    if message.items.len() > MAX_MAIL_PARTS {
-        return;
-    }
     let under = |keys: &[&str]| -> Vec<&Value> {
         keys.iter().filter_map(|key| message.under(key)).collect()
     };

@@ -70,7 +70,7 @@ pub(super) fn check(source: &str) -> Result<(), PythonError> {
 
 fn too_deep() -> PythonError {
     let limit = limits::MAX_PYTHON_DEPTH;
-    PythonError::new(format!("an expression nests deeper than {limit} levels"), Span::at(0))
+    PythonError::limit(format!("an expression nests deeper than {limit} levels"))
 }
 
 /// One open bracket, or the statement itself.
