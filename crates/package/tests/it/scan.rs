@@ -31,6 +31,12 @@ fn harmless_skills_pass() {
     let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus");
     let mut folders = Vec::new();
     skills(Path::new(corpus), &mut folders);
+    if folders.is_empty() {
+        eprintln!(
+            "=== SKIPPED: the collection of harmless skills is not beside the repository ==="
+        );
+        return;
+    }
     let half = folders.len().div_ceil(2).max(1);
     let verdicts: Vec<(PathBuf, Verdict)> = thread::scope(|scope| {
         let halves: Vec<_> =
@@ -39,6 +45,7 @@ fn harmless_skills_pass() {
     });
     let held: Vec<_> = verdicts.iter().filter(|(_, verdict)| *verdict == Verdict::Review).collect();
     let total = verdicts.len();
+    eprintln!("{} of {total} harmless skills ask for a look, none is blocked", held.len());
     assert!(held.len() * 100 <= total * 3, "{} of {total} ask for a look: {held:#?}", held.len());
 }
 

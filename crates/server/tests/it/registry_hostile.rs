@@ -22,7 +22,10 @@ use crate::{
 /// The inputs, in their order; nothing where their generator is not there.
 fn inputs(place: &Path) -> Option<Vec<PathBuf>> {
     let generator = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/badinputs/gen.py");
-    let generator = generator.canonicalize().ok()?;
+    let Ok(generator) = generator.canonicalize() else {
+        eprintln!("=== SKIPPED: the hostile inputs are not beside the repository ===");
+        return None;
+    };
     let made = Command::new("python3").arg(generator).current_dir(place).output().unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     let entries = fs::read_dir(place.join("in")).unwrap();

@@ -8,7 +8,7 @@ pub(crate) fn shared(name: &str) -> Option<PathBuf> {
     if path.exists() {
         return Some(path);
     }
-    eprintln!("note: {name} is not beside the repository, so this test checks nothing here");
+    eprintln!("=== SKIPPED: {name} is not beside the repository ===");
     None
 }
 
