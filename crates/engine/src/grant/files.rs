@@ -25,13 +25,23 @@ pub(super) const PROTECTED_IN_PROJECT: [&str; 10] = [
     "savoir.lock",
 ];
 /// Paths in the home that programs run, or take their settings from.
-const PROTECTED_IN_HOME: [&str; 33] = [
+const PROTECTED_IN_HOME: [&str; 81] = [
     ".bashrc", ".bash_profile", ".bash_login", ".bash_aliases", ".bash_logout", ".profile",
     ".zshrc", ".zprofile", ".zshenv", ".zlogin", ".config/autostart", ".config/systemd",
     ".config/savoir", ".config/git", ".config/fish", ".cache/savoir", ".local/share/savoir",
     ".local/bin", "bin", ".cargo/bin", ".cargo/env", ".cargo/config.toml", ".npmrc",
     ".claude.json", ".config/claude", ".local/lib", ".ssh", ".gnupg", ".gitconfig", ".claude",
-    ".codex", ".agents", ".vscode",
+    ".codex", ".agents", ".vscode", ".gemini", // Shells, terminals and debuggers.
+    ".kshrc", ".cshrc", ".tcshrc", ".login", ".inputrc", ".tmux.conf", ".config/tmux", ".xprofile",
+    ".xinitrc", ".xsessionrc", ".pam_environment", ".gdbinit", ".lldbinit", ".pythonrc",
+    ".Rprofile", ".irbrc", ".psqlrc", ".config/environment.d",
+    // Editors and managers of versions.
+    ".vimrc", ".vim", ".config/nvim", ".emacs", ".emacs.d", ".config/emacs", ".config/zed",
+    ".config/helix", ".config/mise", ".config/direnv",
+    // Package managers and programs that download.
+    ".yarnrc", ".yarnrc.yml", ".bunfig.toml", ".pypirc", ".pip", ".config/pip", ".config/uv",
+    ".gemrc", ".bundle", ".condarc", ".m2/settings.xml", ".gradle/init.gradle", ".gradle/init.d",
+    ".gradle/gradle.properties", ".nuget/NuGet", ".config/NuGet", ".curlrc", ".wgetrc", ".netrc",
 ];
 
 /// Names that stay read-only in a `.git` that the user opened for writing.

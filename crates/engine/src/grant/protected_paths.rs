@@ -26,7 +26,7 @@ pub enum WritePolicy {
 
 /// Names that are protected in every folder, besides those of [`PROTECTED_IN_PROJECT`] and the
 /// folders of agents. The part before a slash is the parent folder.
-const PROTECTED_NAMES: [(&str, WritePolicy); 69] = [
+const PROTECTED_NAMES: [(&str, WritePolicy); 96] = [
     // Agents and editors run the servers, hooks and tasks that these name.
     ("opencode.json", WritePolicy::ReadOnly),
     ("opencode.jsonc", WritePolicy::ReadOnly),
@@ -97,6 +97,35 @@ const PROTECTED_NAMES: [(&str, WritePolicy); 69] = [
     (".lefthook.yml", WritePolicy::AskFirst),
     ("lefthook-local.yml", WritePolicy::AskFirst),
     (".overcommit.yml", WritePolicy::AskFirst),
+    // Package managers and build tools run the programs and plugins that these name, or take
+    // packages and passwords from there.
+    (".npmrc", WritePolicy::AskFirst),
+    (".pnpmfile.cjs", WritePolicy::AskFirst),
+    (".pnp.cjs", WritePolicy::AskFirst),
+    (".pnp.loader.mjs", WritePolicy::AskFirst),
+    (".yarnrc", WritePolicy::AskFirst),
+    (".yarnrc.yml", WritePolicy::AskFirst),
+    (".yarn/plugins", WritePolicy::AskFirst),
+    (".yarn/releases", WritePolicy::AskFirst),
+    ("bunfig.toml", WritePolicy::AskFirst),
+    (".bunfig.toml", WritePolicy::AskFirst),
+    ("pip.conf", WritePolicy::AskFirst),
+    ("pip.ini", WritePolicy::AskFirst),
+    (".pypirc", WritePolicy::AskFirst),
+    ("uv.toml", WritePolicy::AskFirst),
+    ("poetry.toml", WritePolicy::AskFirst),
+    (".condarc", WritePolicy::AskFirst),
+    (".cargo/config", WritePolicy::AskFirst),
+    (".cargo/config.toml", WritePolicy::AskFirst),
+    (".gemrc", WritePolicy::AskFirst),
+    (".bundle/config", WritePolicy::AskFirst),
+    ("nuget.config", WritePolicy::AskFirst),
+    ("NuGet.Config", WritePolicy::AskFirst),
+    (".mvn", WritePolicy::AskFirst),
+    (".bazelrc", WritePolicy::AskFirst),
+    (".tool-versions", WritePolicy::AskFirst),
+    ("sitecustomize.py", WritePolicy::AskFirst),
+    ("usercustomize.py", WritePolicy::AskFirst),
     // `savoir.toml` names the registries that skills come from.
     ("savoir.toml", WritePolicy::AskFirst),
     (".github/workflows", WritePolicy::AskFirst),
@@ -104,6 +133,9 @@ const PROTECTED_NAMES: [(&str, WritePolicy); 69] = [
     (".github/instructions", WritePolicy::AskFirst),
     (".github/copilot-instructions.md", WritePolicy::AskFirst),
 ];
+
+/// Folders of which only some entries are protected, in lower case.
+const PARTLY_PROTECTED_FOLDERS: [&str; 4] = [".github", ".yarn", ".cargo", ".bundle"];
 
 /// Suffixes of protected names: an editor runs the tasks of such a file.
 const PROTECTED_SUFFIXES: [&str; 1] = [".code-workspace"];
@@ -216,7 +248,10 @@ impl ProtectedPaths {
         let Some(name) = last.map(OsStr::to_string_lossy) else { return by_path };
         let name = &*name;
         let folder = path.parent().and_then(Path::file_name).and_then(OsStr::to_str);
-        let pair = folder.filter(|folder| folder.eq_ignore_ascii_case(".github"));
+        let is_partly = |folder: &&str| {
+            PARTLY_PROTECTED_FOLDERS.iter().any(|partly| folder.eq_ignore_ascii_case(partly))
+        };
+        let pair = folder.filter(is_partly);
         let pair = pair.map(|folder| format!("{folder}/{name}"));
         let known = |name: &str| {
             let exact = self.names.get(name).copied();
@@ -367,6 +402,131 @@ mod tests {
             protected.strictest(Path::new("/x/.claude/w/a"), Path::new("/x/.claude/w")),
             None
         );
+    }
+
+    /// The names that attacks have used: settings of agents, editors, shells and package managers.
+    #[test]
+    fn every_name_that_runs_code_is_protected() {
+        let mut run_env = RunEnvironment::at(Path::new("/h/w/sub"), Path::new("/h"));
+        run_env.repository = Some("/h/w".into());
+        let protected = ProtectedPaths::of(&run_env);
+        let policy = |path: &str| protected.strictest(Path::new(path), Path::new("/h"));
+        for name in [
+            ".git/config",
+            ".gemini/settings.json",
+            ".github/workflows/ci.yml",
+            ".github/actions/a/action.yml",
+            ".github/hooks/x",
+            ".github/agents/x.md",
+            ".github/copilot-instructions.md",
+            ".husky/pre-commit",
+            ".zed/tasks.json",
+            ".devcontainer/devcontainer.json",
+            ".devcontainer.json",
+            "opencode.json",
+            "mise.toml",
+            ".mise.toml",
+            "CLAUDE.md",
+            "AGENTS.md",
+            "GEMINI.md",
+            "savoir.toml",
+            "savoir.lock",
+            ".vscode/tasks.json",
+            ".idea/workspace.xml",
+            ".claude/settings.json",
+            ".codex/config.toml",
+            ".cursor/mcp.json",
+            ".mcp.json",
+            ".envrc",
+            ".githooks/pre-push",
+            ".npmrc",
+            ".pnpmfile.cjs",
+            ".pnp.cjs",
+            ".yarnrc",
+            ".yarnrc.yml",
+            ".yarn/releases/yarn.cjs",
+            ".yarn/plugins/x.cjs",
+            "bunfig.toml",
+            "pip.conf",
+            ".pypirc",
+            "uv.toml",
+            "poetry.toml",
+            ".condarc",
+            ".cargo/config",
+            ".cargo/config.toml",
+            ".gemrc",
+            ".bundle/config",
+            "nuget.config",
+            "NuGet.Config",
+            ".mvn/jvm.config",
+            ".bazelrc",
+            ".tool-versions",
+            "usercustomize.py",
+        ] {
+            for folder in ["/h/w", "/h/w/sub", "/h/w/sub/deep"] {
+                assert!(policy(&format!("{folder}/{name}")).is_some(), "{folder}/{name}");
+            }
+        }
+        for name in [
+            ".bashrc",
+            ".bash_aliases",
+            ".profile",
+            ".zshrc",
+            ".kshrc",
+            ".config/fish/config.fish",
+            "bin/ls",
+            ".local/bin/ls",
+            ".local/lib/python3.12/site-packages/usercustomize.py",
+            ".cargo/env",
+            ".cargo/bin/cargo",
+            ".cargo/config.toml",
+            ".claude.json",
+            ".claude/x",
+            ".codex/config.toml",
+            ".gemini/settings.json",
+            ".gitconfig",
+            ".config/git/config",
+            ".ssh/config",
+            ".gnupg/gpg.conf",
+            ".vimrc",
+            ".vim/plugin/x.vim",
+            ".config/nvim/init.lua",
+            ".emacs.d/init.el",
+            ".config/zed/tasks.json",
+            ".tmux.conf",
+            ".gdbinit",
+            ".npmrc",
+            ".yarnrc.yml",
+            ".config/pip/pip.conf",
+            ".pip/pip.conf",
+            ".pypirc",
+            ".gemrc",
+            ".bundle/config",
+            ".condarc",
+            ".bunfig.toml",
+            ".m2/settings.xml",
+            ".gradle/init.d/x.gradle",
+            ".gradle/gradle.properties",
+            ".nuget/NuGet/NuGet.Config",
+            ".config/uv/uv.toml",
+            ".config/mise/config.toml",
+            ".config/direnv/direnvrc",
+            ".curlrc",
+            ".wgetrc",
+            ".netrc",
+            ".config/autostart/x.desktop",
+            ".config/systemd/user/x.service",
+        ] {
+            let path = format!("/h/{name}");
+            let strictest = protected.strictest(Path::new(&path), Path::new("/"));
+            assert_eq!(strictest, Some(WritePolicy::ReadOnly), "{path}");
+        }
+        for name in [
+            "package.json", ".yarn/cache/x.zip", ".cargo/registry/x", "Cargo.toml",
+            "pyproject.toml", ".github/dependabot.yml", "docs/pip.md",
+        ] {
+            assert_eq!(policy(&format!("/h/w/{name}")), None, "{name}");
+        }
     }
 
     #[test]
