@@ -221,6 +221,10 @@ fn check(path: &Path, integrity: &str, store: &TrustStore) -> AttestationOutcome
 
 fn check_bytes(bytes: &[u8], integrity: &str, store: &TrustStore) -> AttestationOutcome {
     let broken = |code, reason: String| AttestationOutcome::Broken { code, reason };
+    if let Some(key) = other_member(bytes) {
+        let reason = format!("it has the member `{}`", savoir_lint::visible(&key));
+        return broken("statement_malformed", reason);
+    }
     let signed = match check_statement(bytes, store) {
         Ok(signed) => signed,
         Err(error) => {
@@ -254,6 +258,16 @@ fn check_bytes(bytes: &[u8], integrity: &str, store: &TrustStore) -> Attestation
         Ok(eval) => AttestationOutcome::Current(Box::new(signed), Box::new(eval)),
         Err(error) => broken("statement_malformed", error.to_string()),
     }
+}
+
+/// A member that is none of an envelope or a bundle. No signature of the skill covers these files and
+/// no scan reads them, so they contain nothing that a model could read.
+fn other_member(bytes: &[u8]) -> Option<String> {
+    const MEMBERS: [&str; 6] = [
+        "payload", "payloadType", "signatures", "dsseEnvelope", "mediaType", "verificationMaterial",
+    ];
+    let document: serde_json::Map<String, Value> = serde_json::from_slice(bytes).ok()?;
+    document.into_iter().map(|(key, _)| key).find(|key| !MEMBERS.contains(&key.as_str()))
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {

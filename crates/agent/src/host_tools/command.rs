@@ -14,8 +14,9 @@ use savoir_engine::{
     protection::{CommandGuard, Root, printable_path},
 };
 use savoir_sandbox::{
-    Access, CountedMemory, ExtraPrograms, Limits, MovedFile, Network, Outcome, PathGrant, Policy,
-    ProcessEnd, RecordOpenedFiles, Sandbox, Stream, TRUSTED_PATH, Variable, find_program,
+    Access, CountedMemory, ExtraPrograms, FileEvents, Limits, MovedFile, Network, Outcome,
+    PathGrant, Policy, ProcessEnd, RecordOpenedFiles, Sandbox, Stream, TRUSTED_PATH, Variable,
+    find_program,
 };
 use serde_json::json;
 
@@ -46,22 +47,29 @@ impl HostTools {
         Ok(answer(&self.execute(command, shell, policy).await?, seconds))
     }
 
-    /// Runs a command that the user wrote, without a question, in the sandbox of the commands of
-    /// the model. The error is a stable code and a message.
-    pub async fn run_for_user(
+    /// Runs a command without a question, in the sandbox of the commands of the model, and watches
+    /// which files it opens. The error is a stable code and a message.
+    pub async fn run_watched(
         &self,
         command: &str,
         seconds: u64,
     ) -> Result<CommandEnd, (&'static str, String)> {
-        let (shell, policy) = self.shell_and_policy(seconds)?;
-        let CommandResult { end, captured, moved_lines } =
+        let (shell, mut policy) = self.shell_and_policy(seconds)?;
+        policy.record_opened_files = RecordOpenedFiles::On;
+        let CommandResult { end, captured, moved_lines, files } =
             self.execute(command, shell, policy).await?;
         let exit_code = match end {
             ProcessEnd::Exited(code) => Some(code),
             _ => None,
         };
         let (ended, output) = (describe_end(end, seconds).0, captured.output);
-        Ok(CommandEnd { exit_code, ended, output, moved_files: moved_lines })
+        let FileEvents { denied, denied_writes, .. } = files;
+        // Shells open the terminal and look at processes; none of them says anything.
+        let is_file =
+            |path: &PathBuf| !["/dev", "/proc", "/sys"].iter().any(|at| path.starts_with(at));
+        let denied = denied.into_iter().filter(is_file).collect();
+        let denied_writes = denied_writes.into_iter().filter(is_file).collect();
+        Ok(CommandEnd { exit_code, ended, output, moved_files: moved_lines, denied, denied_writes })
     }
 
     fn shell_and_policy(&self, seconds: u64) -> Result<(PathBuf, Policy), ToolFailure> {
@@ -144,7 +152,7 @@ impl HostTools {
     }
 }
 
-/// How a command of the user ended.
+/// How a watched command ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandEnd {
     /// `None` if it did not exit by itself.
@@ -155,6 +163,10 @@ pub struct CommandEnd {
     pub output: String,
     /// Sentences about protected files that it created and that were moved aside.
     pub moved_files: Vec<String>,
+    /// Files that exist on this machine, and that it could not access.
+    pub denied: Vec<PathBuf>,
+    /// Those of them that it tried to write.
+    pub denied_writes: Vec<PathBuf>,
 }
 
 /// The result of a command.
@@ -163,6 +175,8 @@ struct CommandResult {
     captured: Captured,
     /// Sentences about the files that were moved aside.
     moved_lines: Vec<String>,
+    /// The files that it opened, if it was watched.
+    files: FileEvents,
 }
 
 /// Runs a command while protected files are read-only, and moves aside protected files that it
@@ -185,7 +199,7 @@ fn run_protected<'a>(
         moved.extend(outcome.moved_files);
         let moved_lines =
             moved.iter().map(|one| describe_moved(one, root.path())).chain(failed).collect();
-        CommandResult { end: outcome.end, captured, moved_lines }
+        CommandResult { end: outcome.end, captured, moved_lines, files: outcome.files }
     })
 }
 
@@ -230,7 +244,7 @@ fn describe_end(end: ProcessEnd, seconds: u64) -> (String, Option<&'static str>)
 }
 
 fn answer(ran: &CommandResult, seconds: u64) -> ToolAnswer {
-    let CommandResult { end, captured, moved_lines } = ran;
+    let CommandResult { end, captured, moved_lines, .. } = ran;
     let (ended, failure) = describe_end(*end, seconds);
     let (output, truncated) = (captured.output.as_str(), captured.truncated > 0);
     let mut data = json!({"ended": ended, "truncated": truncated, "output": output});

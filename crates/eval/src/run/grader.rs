@@ -153,7 +153,7 @@ impl Graders {
             Ok(tools) => tools,
             Err(error) => return invalid(error),
         };
-        let ended = tools.run_for_user(command, COMMAND_SECONDS).await;
+        let ended = tools.run_watched(command, COMMAND_SECONDS).await;
         tools.wait_for_commands().await;
         let end = match ended {
             Ok(end) => end,
@@ -161,6 +161,17 @@ impl Graders {
         };
         if let Some(moved) = end.moved_files.first() {
             return invalid(format!("the command wrote a protected file: {moved}"));
+        }
+        if let Some(path) = end.denied_writes.first() {
+            let path = path.display();
+            return invalid(format!("the command tried to write outside of the workspace: {path}"));
+        }
+        // Without the file, nobody knows what it would have found.
+        if let Some(path) = end.denied.first()
+            && end.exit_code != Some(exit_code)
+        {
+            let path = path.display();
+            return invalid(format!("the command tried to read outside of the workspace: {path}"));
         }
         let output = end.output.trim();
         match end.exit_code {

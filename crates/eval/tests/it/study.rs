@@ -253,6 +253,9 @@ async fn trials_that_cannot_be_graded_are_invalid() {
         ("sleep 1; exit 3", TrialOutcome::Failed, ""),
         ("mkdir -p .git/hooks && echo x > .git/hooks/pre-commit", TrialOutcome::Invalid, ""),
         ("test ! -e ~/.ssh", TrialOutcome::Passed, ""),
+        ("cat $HOME/secret.txt", TrialOutcome::Invalid, "read outside of the workspace"),
+        ("cat $HOME/secret.txt || true", TrialOutcome::Passed, ""),
+        ("echo x > /var/tmp/savoir-grader || true", TrialOutcome::Invalid, "write outside"),
     ] {
         let evals = json!({"evals": [{"prompt": "total?", "assertions": [
             {"type": "command", "command": command}]}]});
