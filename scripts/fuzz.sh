@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 seconds="${1:-60}"
 shift || true
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(parse fix convert archive scan allow_list template bodies)
+[ ${#targets[@]} -gt 0 ] || targets=(parse fix convert archive scan allow_list template lsp bodies)
 command -v cargo-fuzz >/dev/null 2>&1 || cargo install cargo-fuzz --version 0.13.2 --locked
 mkdir -p fuzz/corpus
 

@@ -103,8 +103,8 @@ fn in_frontmatter(
     }
 }
 
-/// The fields that the map at a path may have. At the top, fields of other systems follow, because
-/// a file of the base format becomes one of theirs with the first such field.
+/// The fields that the map at a path may have. At the top of a file of the base format, fields of
+/// other systems follow, because the file becomes one of theirs with the first such field.
 fn fields(dialect: Dialect, path: &[Step], text: &str, yaml: Span) -> Vec<Proposal> {
     let is_top = path.is_empty();
     let has = |key: &str| {
@@ -124,7 +124,7 @@ fn fields(dialect: Dialect, path: &[Step], text: &str, yaml: Span) -> Vec<Propos
     let own = schema::fields(dialect, path);
     let mut proposals: Vec<Proposal> =
         own.iter().copied().filter(|(key, _)| !has(key)).map(proposal(1)).collect();
-    if is_top {
+    if is_top && [Dialect::AGENTSKILLS, Dialect::PROSE].contains(&dialect) {
         for other in Dialect::ALL.into_iter().filter(|other| *other != dialect) {
             for field in schema::fields(other, path) {
                 let is_known = proposals.iter().any(|known| known.label == field.0);

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use savoir_skill::check::Options;
+use savoir_skill::{Folder, check::Options};
 
 /// The program around the server. It answers as the command line does, so that the editor and
 /// `savoir check` report the same.
@@ -21,6 +21,10 @@ pub trait Environment: Send + Sync {
 
     /// Checks a workflow.
     fn check_workflow(&self, text: &str) -> Vec<FileProblem>;
+
+    /// Checks an evaluation file of a skill, by its path in the folder. `skill` is the name of the
+    /// skill.
+    fn check_evals(&self, folder: &Folder, skill: &str, path: &str) -> Vec<FileProblem>;
 
     /// How agents show a skill in the list for their model.
     fn listings(&self, skill: &ListedSkill<'_>) -> Vec<Listing>;

@@ -1,13 +1,18 @@
 //! Checks the files around skills: `AGENT.yaml`, `savoir.toml`, `evals.json` and workflows.
 
+use std::path::Path;
+
 use savoir_package::{
     ContentError,
     agent_file::AgentFile,
     manifest::Manifest,
     policy::{Policy, PolicyFile},
 };
-use savoir_skill::yaml::{Node, Tree};
-use serde_json::Value;
+use savoir_skill::{
+    Folder, Source,
+    folder::{File, is_skill_file},
+    limits::MAX_FILE_BYTES,
+};
 
 use crate::{FileProblem, file_kind::FileKind, open_file::OpenFile, state::State};
 
@@ -16,7 +21,7 @@ pub(crate) fn problems(state: &State, file: &OpenFile) -> Vec<FileProblem> {
     match file.kind {
         FileKind::Agent => agent(file),
         FileKind::Settings => settings(state, file),
-        FileKind::Evals => evals(text),
+        FileKind::Evals => evals(state, file),
         FileKind::Workflow if is_workflow(text) => state.environment.check_workflow(text),
         FileKind::Workflow | FileKind::Skill | FileKind::Other => Vec::new(),
     }
@@ -85,58 +90,57 @@ fn is_workflow(text: &str) -> bool {
     ["\"nodes\"", "\"graph_data\"", "\"workflow\""].iter().any(|key| text.contains(key))
 }
 
-/// Checks the shape of `evals.json`: an object with the list `evals`, whose items have a prompt.
-fn evals(text: &str) -> Vec<FileProblem> {
-    let value: Value = match serde_json::from_str(text.trim_start_matches('\u{feff}')) {
-        Ok(value) => value,
-        Err(error) => {
-            let start = offset(text, error.line(), error.column());
-            let message = format!("the file is not JSON: {error}");
-            return vec![FileProblem { span: start..start, message, hint: None, is_error: true }];
-        }
+/// Checks the evaluations of a skill as `savoir check` does, with the text of the editor. Other
+/// programs have files of this name, too, so the skill must be there.
+fn evals(state: &State, file: &OpenFile) -> Vec<FileProblem> {
+    let Some(path) = file.path.as_deref() else { return Vec::new() };
+    // A check of selected rules does not look at evaluations.
+    if !state.settings(Some(path)).options.select.is_empty() {
+        return Vec::new();
+    }
+    let Some(root) = skill_of_evals(path) else { return Vec::new() };
+    let Some((folder, relative)) = with_text(root, path, file.text()) else { return Vec::new() };
+    let Some(skill) = folder.files().iter().find(|file| is_skill_file(&file.path)) else {
+        return Vec::new();
     };
-    let warning = |span, message: &str, hint: &str| FileProblem {
-        span,
-        message: message.to_owned(),
-        hint: Some(hint.to_owned()),
-        is_error: false,
+    let Some(text) = state.text_of(&root.join(&skill.path), MAX_FILE_BYTES as u64) else {
+        return Vec::new();
     };
-    let shape =
-        "write {\"skill_name\": \"…\", \"evals\": [{\"prompt\": \"…\", \"assertions\": [\"…\"]}]}";
-    let Some(cases) = value.get("evals").and_then(Value::as_array) else {
-        // Other formats of evaluations share the file name.
-        let is_other = value.is_array() || value.get("cases").is_some();
-        let span = 0..text.lines().next().map_or(0, str::len);
-        let missing = warning(span, "there is no list `evals`", shape);
-        return if is_other { Vec::new() } else { vec![missing] };
+    let skill = savoir_skill::read(Source::new(text), Some(&folder)).skill.name;
+    state.environment.check_evals(&folder, &skill, &relative)
+}
+
+/// The folder of the skill that an evaluation file belongs to.
+fn skill_of_evals(path: &Path) -> Option<&Path> {
+    let beside = path.parent()?;
+    let is_folder = |name: &str| beside.file_name().is_some_and(|folder| folder == name);
+    let root = if is_folder("evals") || is_folder("eval") { beside.parent()? } else { beside };
+    let names = std::fs::read_dir(root).ok()?.flatten().map(|entry| entry.file_name());
+    names
+        .filter_map(|name| name.into_string().ok())
+        .any(|name| is_skill_file(&name))
+        .then_some(root)
+}
+
+/// A folder in which one file has the text of the editor, and the path of that file in it.
+fn with_text(root: &Path, path: &Path, text: &str) -> Option<(Folder, String)> {
+    let disk = Folder::open(root).ok()?;
+    let relative = path.strip_prefix(root).ok()?.to_str()?.replace('\\', "/");
+    let mut files = disk.files().to_vec();
+    if let Err(at) = files.binary_search_by(|file| file.path.cmp(&relative)) {
+        files.insert(at, File { path: relative.clone(), link: false });
+    }
+    let name = disk.name().map(str::to_owned);
+    let (open, text) = (relative.clone(), text.to_owned());
+    let read = move |path: &str| {
+        if path == open { Some(text.clone().into_bytes()) } else { disk.read(path).ok() }
     };
-    let prompts = ["prompt", "question", "query"];
-    let lacks = |case: &Value| prompts.iter().all(|key| case.get(key).is_none());
-    let numbers =
-        cases.iter().enumerate().filter(|(_, case)| lacks(case)).map(|(number, _)| number);
-    let tree = Tree::parse(text).ok().and_then(|tree| tree.root);
-    let items = tree.as_ref().and_then(|root| root.get("evals")).and_then(Node::items);
-    numbers
-        .map(|number| {
-            let span = items.and_then(|items| items.get(number)).map(|item| item.span);
-            let span = span.map_or(0..0, |span| span.start..span.start + 1);
-            warning(span, "this evaluation has no prompt", "add \"prompt\": \"…\"")
-        })
-        .collect()
+    Some((Folder::in_memory(name.as_deref(), files, read), relative))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn evaluations_without_a_prompt_are_found() {
-        assert!(evals(r#"{"evals": [{"prompt": "x"}]}"#).is_empty());
-        assert!(evals(r#"[{"query": "x", "should_trigger": true}]"#).is_empty());
-        let found = evals("{\n  \"evals\": [\n    {\"id\": 1}\n  ]\n}\n");
-        assert_eq!((found.len(), found[0].span.clone()), (1, 19..20));
-        assert!(evals("{\"evals\": [").first().is_some_and(|found| found.is_error));
-    }
 
     #[test]
     fn offsets_count_characters() {

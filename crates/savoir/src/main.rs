@@ -24,6 +24,7 @@ mod conformance;
 mod copies;
 mod credentials;
 mod error;
+mod eval_files;
 #[cfg(feature = "server")]
 mod events;
 mod extra_grants;

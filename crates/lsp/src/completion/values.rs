@@ -21,6 +21,10 @@ const TOOLS: [&str; 16] = [
     "Read", "Skill", "TaskCreate", "TodoWrite", "WebFetch", "WebSearch", "Write",
 ];
 
+/// Tools of Personal Agent.
+const PERSONAL_AGENT_TOOLS: [&str; 7] =
+    ["edit_file", "list_dir", "read_file", "run_command", "web_fetch", "web_search", "write_file"];
+
 /// Names of models that Claude Code accepts besides full ids.
 const CLAUDE_MODELS: [&str; 4] = ["haiku", "inherit", "opus", "sonnet"];
 
@@ -46,18 +50,23 @@ pub(super) fn of(state: &State, checked: &CheckedSkill, path: &[Step]) -> Vec<Pr
     });
     let top = keys.next().unwrap_or_default();
     match (top, keys.next_back()) {
+        ("allowed-tools" | "allowed_tools", None) if dialect == Dialect::PERSONAL_AGENT => {
+            words(&PERSONAL_AGENT_TOOLS, CompletionItemKind::Function)
+        }
         ("allowed-tools" | "disallowed-tools", None) => words(&TOOLS, CompletionItemKind::Function),
-        ("permissions", None) => permissions(),
+        ("permissions", None) | ("metadata", Some("permissions")) => permissions(),
         ("model", None) if dialect == Dialect::CLAUDE_CODE => {
             let mut proposals = words(&CLAUDE_MODELS, CompletionItemKind::Value);
             proposals.extend(models(state));
             proposals
         }
         ("model", _) => models(state),
-        ("agent", None) => words(&SUB_AGENTS, CompletionItemKind::Class),
+        ("agent", None) if dialect == Dialect::CLAUDE_CODE => {
+            words(&SUB_AGENTS, CompletionItemKind::Class)
+        }
         ("license", None) => words(&LICENCES, CompletionItemKind::Value),
         ("name", None) => folder_name(checked),
-        ("dependencies" | "requires" | "skills", _) => skills(state),
+        ("dependencies", Some("skills")) | ("requirements", Some("name")) => skills(state),
         ("metadata", Some("os")) => words(&["darwin", "linux", "win32"], CompletionItemKind::Value),
         ("paths" | "resources" | "references", _) => files(checked),
         _ => Vec::new(),

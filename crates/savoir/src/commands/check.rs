@@ -13,11 +13,11 @@ use std::{
 use anstream::{eprint, eprintln};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter};
-use savoir_eval::formats::{self, EvalFile};
+use savoir_eval::formats::EvalFile;
 use savoir_lint::render::{FileReport, Format, Renderer, Summary, TextStyle};
 use savoir_package::archive;
 use savoir_skill::{
-    Diagnostic, Dialect, Safety, Severity, Source, Span,
+    Diagnostic, Dialect, Safety, Source, Span,
     check::{self, Options, Target},
     folder::is_skill_file,
 };
@@ -27,6 +27,7 @@ use crate::{
     config::{self, Config},
     discover::{self, Candidate},
     error::CommandError,
+    eval_files,
     load::{self, Origin},
     locked_copies::LockedCopies,
     lookup, output, skill_archive, write,
@@ -365,7 +366,8 @@ fn check_one(
     if let Some(folder) = folder
         && plan.options.select.is_empty()
     {
-        outcome.evals = check_evals(folder, &checked.reading.skill.name);
+        let files = eval_files::with_mistakes(folder, &checked.reading.skill.name);
+        outcome.evals = files.into_iter().map(|file| eval_outcome(folder, file)).collect();
     }
     if !outcome.diagnostics.is_empty() {
         outcome.source = Some(checked.reading.document.into_source());
@@ -373,26 +375,17 @@ fn check_one(
     outcome
 }
 
-/// The evaluation files of a skill that have mistakes. They are warnings, because no agent reads
-/// these files.
-fn check_evals(folder: &savoir_skill::Folder, skill: &str) -> Vec<CheckOutcome> {
-    let files = formats::read(folder, skill).files.into_iter();
-    let outcome = |file: EvalFile| {
-        let is_mistake = |found: &Diagnostic| found.is_error();
-        let diagnostics = file.diagnostics.into_iter().filter(is_mistake);
-        let as_warning = |found| Diagnostic { severity: Severity::Warning, ..found };
-        CheckOutcome {
-            path: display_path(&folder.root().join(&file.path)),
-            source: file.source,
-            dialect: None,
-            diagnostics: diagnostics.map(as_warning).collect(),
-            diff: None,
-            fixed: 0,
-            input_error: false,
-            evals: Vec::new(),
-        }
-    };
-    files.map(outcome).filter(|outcome| !outcome.diagnostics.is_empty()).collect()
+fn eval_outcome(folder: &savoir_skill::Folder, file: EvalFile) -> CheckOutcome {
+    CheckOutcome {
+        path: display_path(&folder.root().join(&file.path)),
+        source: file.source,
+        dialect: None,
+        diagnostics: file.diagnostics,
+        diff: None,
+        fixed: 0,
+        input_error: false,
+        evals: Vec::new(),
+    }
 }
 
 /// The path with `/` as separator and without a leading `./`.

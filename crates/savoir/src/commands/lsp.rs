@@ -12,12 +12,13 @@ use std::{
 };
 
 use savoir_lsp::{Ending, Environment, FileProblem, ListedSkill, Listing};
-use savoir_skill::check::Options;
+use savoir_skill::{Diagnostic, Folder, check::Options};
 
 use crate::{
     config::{self, Config},
     discover::{self, Candidate},
     error::CommandError,
+    eval_files,
 };
 
 /// Start the language server for editors
@@ -75,6 +76,18 @@ impl Environment for Machine {
 
     fn check_workflow(&self, text: &str) -> Vec<FileProblem> {
         workflows::problems(text)
+    }
+
+    fn check_evals(&self, folder: &Folder, skill: &str, path: &str) -> Vec<FileProblem> {
+        let files = eval_files::with_mistakes(folder, skill).into_iter();
+        let found = files.filter(|file| file.path == path).flat_map(|file| file.diagnostics);
+        let problem = |found: Diagnostic| FileProblem {
+            span: found.span.start..found.span.end,
+            is_error: found.is_error(),
+            message: found.message,
+            hint: found.help,
+        };
+        found.map(problem).collect()
     }
 
     fn listings(&self, skill: &ListedSkill<'_>) -> Vec<Listing> {

@@ -148,7 +148,6 @@ fn files_around_skills_are_checked() {
     let sandbox = Sandbox::new();
     sandbox.write("AGENT.yaml", "name: a\nskills:\n  - web-search\nskils: 1\n");
     sandbox.write("savoir.toml", "[check]\nselect = [\"no-such-rule\"]\n");
-    sandbox.write("evals/evals.json", "{\"evals\": [{\"id\": 1}]}");
     sandbox.write(
         "workflows/w.json",
         "{\"nodes\": [{\"id\": \"a\", \"type\": \"x\"}], \"edges\": []}",
@@ -161,9 +160,54 @@ fn files_around_skills_are_checked() {
     };
     assert!(first("AGENT.yaml").expect("a finding").contains("skils"));
     assert!(first("savoir.toml").expect("a finding").contains("no-such-rule"));
-    assert!(first("evals/evals.json").expect("a finding").contains("no prompt"));
     assert!(first("workflows/w.json").expect("a finding").contains("Unknown node type"));
     assert_eq!(first("workflows/other.json"), None);
+    client.end();
+}
+
+/// What `check --json` says about a file, or the editor: message, line and column.
+fn places(found: &[Value], line: &str, column: &str, from: u64) -> Vec<(String, u64, u64)> {
+    let place = |one: &Value| {
+        let message = one["message"].as_str().unwrap_or_default();
+        let message = message.split("\nhint: ").next().unwrap_or_default().to_owned();
+        let number = |at: &str| one.pointer(at).and_then(Value::as_u64).unwrap_or(99) - from;
+        (message, number(line), number(column))
+    };
+    found.iter().map(place).collect()
+}
+
+#[test]
+fn evaluations_have_the_findings_of_check() {
+    let sandbox = Sandbox::new();
+    sandbox.write("demo/SKILL.md", "---\nname: demo\ndescription: Shows it.\n---\n# Demo\n");
+    let wrong = "{\"skill_name\": \"other\", \"evals\": [\n  {\"id\": 1},\n  {\"prompt\": \"é\", \
+                 \"files\": [\"none.txt\"], \"assertions\": [3]}\n]}\n";
+    let fine = "{\"evals\": [{\"prompt\": \"x\"}]}";
+    for (text, has_mistakes) in [(wrong, true), ("{\"evals\": [", true), (fine, false)] {
+        sandbox.write("demo/evals/evals.json", text);
+        let checked = sandbox.run(&["check", "demo", "--json"]).json();
+        let files = checked["files"].as_array().expect("files").iter();
+        let evals = files.filter(|file| file["path"] == "demo/evals/evals.json");
+        let expected: Vec<Value> = evals
+            .flat_map(|file| file["diagnostics"].as_array().expect("a list").clone())
+            .collect();
+        let mut client = Client::start(&sandbox, &pulling());
+        // The text on disk does not matter while the file is open.
+        client.open("demo/evals/evals.json");
+        sandbox.write("demo/evals/evals.json", "{\"evals\": [{}, {}]}");
+        let found = client.pull("demo/evals/evals.json");
+        assert_eq!(
+            places(&found, "/range/start/line", "/range/start/character", 0),
+            places(&expected, "/start/line", "/start/column", 1),
+            "{text}"
+        );
+        assert_eq!(!found.is_empty(), has_mistakes, "{text}");
+        client.end();
+    }
+    // Other programs have files of this name, too.
+    sandbox.write("tests/evals.json", "{\"evals\": [{}]}");
+    let mut client = Client::start(&sandbox, &pulling());
+    assert_eq!(client.diagnostics("tests/evals.json"), Vec::<Value>::new());
     client.end();
 }
 
@@ -329,6 +373,74 @@ fn fields_values_and_placeholders_are_completed() {
     assert!(labels(8, 4).contains(&"who".to_owned()));
     assert!(labels(9, 8).contains(&"references/guide.md".to_owned()));
     client.end();
+}
+
+/// The labels of the completion at the mark `¦` in a frontmatter.
+fn completed(frontmatter: &str) -> Vec<String> {
+    let sandbox = Sandbox::new();
+    let line = frontmatter[..frontmatter.find('¦').expect("a mark")].matches('\n').count();
+    let before = frontmatter.split('\n').nth(line).and_then(|line| line.split('¦').next());
+    let character = before.map_or(0, |before| before.encode_utf16().count());
+    sandbox.write("demo/SKILL.md", format!("---\n{}\n---\n# Demo\n", frontmatter.replace('¦', "")));
+    let mut client = Client::start(&sandbox, &json!({}));
+    client.open("demo/SKILL.md");
+    let at = [line as u32 + 1, character as u32];
+    let found = client.at("textDocument/completion", "demo/SKILL.md", at);
+    client.end();
+    let items = found.as_array().expect("items").iter();
+    items.map(|item| item["label"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+fn completion_follows_the_dialect_of_the_file() {
+    // The start of a file of each dialect, some of its fields, and one of another dialect.
+    let cases = [
+        ("name: demo\neffort: low", &["when_to_use", "context", "hooks"][..], "knowledge_base"),
+        ("name: demo\nclaw_version: '1'", &["command-dispatch", "homepage"], "effort"),
+        (
+            "name: demo\nversion: 1.0.0\nsecurity_tier: experimental\npermissions: [network:read]",
+            &["tools", "requirements"],
+            "effort",
+        ),
+        (
+            "name: demo\nversion: 1.0.0\ninputs: []\ndependencies:\n  mcp-servers: []",
+            &["outputs", "runtime"],
+            "effort",
+        ),
+        ("name: demo\nwhen-to-use: now", &["allowed_tools", "context_fork"], "effort"),
+    ];
+    for (start, own, other) in cases {
+        let labels = completed(&format!("{start}\n¦"));
+        for field in own {
+            assert!(labels.iter().any(|label| label == field), "{start}: {field} in {labels:?}");
+        }
+        assert!(!labels.iter().any(|label| label == other), "{start}: {labels:?}");
+        assert!(!labels.iter().any(|label| label == "name"), "{start}: {labels:?}");
+    }
+    // A file of the base format can become one of any system.
+    let base = completed("name: demo\ndescription: Shows it.\n¦");
+    for field in ["license", "effort", "knowledge_base", "security_tier"] {
+        assert!(base.iter().any(|label| label == field), "{field} in {base:?}");
+    }
+
+    let values = [
+        ("when-to-use: now\nallowed-tools: ¦", "read_file", "Read"),
+        ("effort: low\nallowed-tools: ¦", "Read", "read_file"),
+        ("effort: low\nagent: ¦", "Explore", "low"),
+        ("security_tier: experimental\npermissions:\n  - ¦", "network:read", "Read"),
+        (
+            "version: 1.0.0\ninputs:\n  - name: a\n    type: ¦\ndependencies:\n  mcp-servers: []",
+            "number",
+            "demo",
+        ),
+        ("version: 1.0.0\ndependencies:\n  mcp-servers: []\n  skills: [¦", "demo", "number"),
+    ];
+    for (text, expected, other) in values {
+        let labels = completed(&format!("name: demo\n{text}"));
+        assert!(labels.iter().any(|label| label == expected), "{text}: {labels:?}");
+        assert!(!labels.iter().any(|label| label == other), "{text}: {labels:?}");
+    }
+    assert_eq!(completed("name: demo\nversion: 1.0.0\ndependencies:\n  mcp-servers: [¦"), [""; 0]);
 }
 
 #[test]
