@@ -88,8 +88,10 @@ pub enum Done {
         /// The reason, as a sentence.
         message: String,
     },
-    /// A workflow ended; earlier events say whether it failed.
+    /// A workflow completed.
     Complete,
+    /// A workflow failed; the event `workflow_error` says why.
+    Failed,
 }
 
 /// A step of a run, shown to the user as progress.
@@ -267,6 +269,7 @@ impl Serialize for Event {
                 map.serialize_entry("message", message)?;
             }
             Self::Done(Done::Complete) => map.serialize_entry("status", "complete")?,
+            Self::Done(Done::Failed) => map.serialize_entry("status", "error")?,
             Self::WorkflowStart { workflow_id, workflow_name, execution_id, resumed } => {
                 map.serialize_entry("workflow_id", workflow_id)?;
                 map.serialize_entry("workflow_name", workflow_name)?;

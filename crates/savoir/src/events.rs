@@ -164,7 +164,8 @@ impl Printer {
                 self.failed.get_or_insert(message);
             }
             // The answer of a workflow node is printed when the node is complete.
-            Event::Token { .. } | Event::Done(Done::Success { .. } | Done::Complete) => {}
+            Event::Token { .. }
+            | Event::Done(Done::Success { .. } | Done::Complete | Done::Failed) => {}
             Event::WorkflowStart { workflow_name, .. } => self.step(&workflow_name)?,
             Event::NodeStart { node_id, node_type } => {
                 self.step(&format!("{node_type} {node_id} …"))?;

@@ -72,7 +72,7 @@ impl StreamKind {
                 [Event::Error { message: why.to_owned() }, Event::failed(why)]
             }
             Self::Workflow => {
-                [Event::WorkflowError { error: why.to_owned() }, Event::Done(Done::Complete)]
+                [Event::WorkflowError { error: why.to_owned() }, Event::Done(Done::Failed)]
             }
         }
     }
@@ -306,7 +306,7 @@ mod tests {
         assert_eq!(
             text(StreamKind::Workflow),
             "event: workflow_error\ndata: {\"error\": \"Workflow execution failed\"}\n\n\
-             event: done\ndata: {\"status\": \"complete\"}\n\n"
+             event: done\ndata: {\"status\": \"error\"}\n\n"
         );
     }
 }

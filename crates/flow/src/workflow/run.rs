@@ -63,7 +63,13 @@ pub async fn run_to_end(
     out: &Emitter,
 ) -> Result<WorkflowOutcome, Gone> {
     let outcome = self::run(host, run, journal, out).await?;
-    out.emit(Event::Done(event::Done::Complete)).await?;
+    let done = match &outcome {
+        WorkflowOutcome::Completed { .. } => event::Done::Complete,
+        WorkflowOutcome::Failed { .. } | WorkflowOutcome::TimedOut | WorkflowOutcome::TakenOver => {
+            event::Done::Failed
+        }
+    };
+    out.emit(Event::Done(done)).await?;
     Ok(outcome)
 }
 

@@ -167,7 +167,9 @@ async fn inner_lines(host: &WorkflowHost, graph: &Graph, input: &str) -> Vec<Str
     let all = lines(&events(host, fresh(graph, input), &NoJournal).await);
     let start = r#"workflow_start {"workflow_id":"w","workflow_name":"W","execution_id":"e"}"#;
     assert_eq!(all.first().map(String::as_str), Some(start));
-    assert_eq!(all.last().map(String::as_str), Some(r#"done {"status":"complete"}"#));
+    let failed = all.iter().any(|line| line.starts_with("workflow_error "));
+    let done = if failed { r#"done {"status":"error"}"# } else { r#"done {"status":"complete"}"# };
+    assert_eq!(all.last().map(String::as_str), Some(done));
     all[1..all.len() - 1].to_vec()
 }
 

@@ -91,11 +91,8 @@ impl EventLog {
                 self.error.get_or_insert_with(|| message.clone());
                 self.done = Some(RunState::Failed);
             }
-            Event::Done(Done::Success { .. }) => self.done = Some(RunState::Ok),
-            Event::Done(Done::Complete) => {
-                let failed = self.error.is_some();
-                self.done = Some(if failed { RunState::Failed } else { RunState::Ok });
-            }
+            Event::Done(Done::Success { .. } | Done::Complete) => self.done = Some(RunState::Ok),
+            Event::Done(Done::Failed) => self.done = Some(RunState::Failed),
             _ => {}
         }
         self.push(at, event.name(), event.data());

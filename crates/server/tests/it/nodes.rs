@@ -22,7 +22,7 @@ async fn failing(client: &Client, kind: &str, data: Value) -> String {
     let of_node =
         format!("event: node_error\ndata: {{\"node_id\": \"x\", \"error\": {message}\n\n");
     let end = format!(
-        "{of_node}event: workflow_error\ndata: {error}\n\nevent: done\ndata: {{\"status\": \"complete\"}}\n\n"
+        "{of_node}event: workflow_error\ndata: {error}\n\nevent: done\ndata: {{\"status\": \"error\"}}\n\n"
     );
     assert!(reply.text.ends_with(&end), "{}", reply.text);
     serde_json::from_str::<Value>(error).unwrap()["error"].as_str().unwrap().to_owned()

@@ -53,9 +53,9 @@ pub(crate) fn told(reply: &Reply, id: &str, events: &[(&str, &str)]) {
     let start = format!(
         r#"{{"workflow_id": "{id}", "workflow_name": "W", "execution_id": "{execution}"}}"#
     );
-    let all =
-        [&[("workflow_start", start.as_str())], events, &[("done", r#"{"status": "complete"}"#)]]
-            .concat();
+    let failed = events.iter().any(|(name, _)| *name == "workflow_error");
+    let done = if failed { r#"{"status": "error"}"# } else { r#"{"status": "complete"}"# };
+    let all = [&[("workflow_start", start.as_str())], events, &[("done", done)]].concat();
     reply.streams(&all);
 }
 
