@@ -1,5 +1,6 @@
 //! Merges the results of keyword search and vector search.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use savoir_store::ChunkHit;
@@ -101,6 +102,17 @@ fn coverage(words: &BTreeSet<String>, passage: &str) -> f64 {
     share
 }
 
+/// A question without the words that say nothing about its subject: a passage that has only these
+/// is no answer. A question of such words alone asks for them.
+pub(super) fn without_stop_words(question: &str) -> Cow<'_, str> {
+    let is_content = |word: &&str| {
+        let bare = word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
+        !bare.is_empty() && !STOP_WORDS.contains(&bare.as_str())
+    };
+    let content: Vec<&str> = question.split_whitespace().filter(is_content).collect();
+    if content.is_empty() { Cow::Borrowed(question) } else { Cow::Owned(content.join(" ")) }
+}
+
 /// The distinct words of a text by their beginnings. Each ideograph is a word.
 fn stems(text: &str) -> BTreeSet<String> {
     let lower = text.to_lowercase();
@@ -168,6 +180,14 @@ mod tests {
         assert!(close(score(question, vector(0.9)), 1.0));
         assert!(close(score(question, vector(0.5)), 0.5));
         assert!(close(score(question, vector(0.1)), 0.0));
+    }
+
+    #[test]
+    fn stop_words_are_not_searched() {
+        assert_eq!(without_stop_words("What do striped zebras eat?"), "striped zebras eat?");
+        assert_eq!(without_stop_words("what is it"), "what is it");
+        assert_eq!(without_stop_words("如何退货"), "如何退货");
+        assert_eq!(without_stop_words(" - "), " - ");
     }
 
     #[test]

@@ -338,7 +338,8 @@ impl Knowledge {
         }
         let depth = limit.saturating_mul(limits::CANDIDATES_PER_PASSAGE);
         let by_vector = self.find_vector(&base, question, depth).await?;
-        let by_words = self.database.knowledge().find_words(&base.id, question, depth).await?;
+        let words = fuse::without_stop_words(question);
+        let by_words = self.database.knowledge().find_words(&base.id, &words, depth).await?;
         let by_vector = by_vector.map(fuse::Hits::Vectors);
         let lists = std::iter::once(fuse::Hits::Words(by_words)).chain(by_vector).collect();
         Ok(fuse::fuse_results(lists, question, limit as usize))

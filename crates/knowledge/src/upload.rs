@@ -13,8 +13,8 @@ pub enum UploadError {
     /// There is no such knowledge base.
     #[error("Knowledge base not found")]
     UnknownBase,
-    /// Nobody knows how to read it. The words are those of Agent Flow Lite; HTML is taken, too.
-    #[error("File type not allowed. Only .txt, .md, .pdf, .docx files are supported.")]
+    /// The format is not supported.
+    #[error("File type not allowed. Only .txt, .md, .html, .pdf, .docx files are supported.")]
     Type,
     /// The document is too large.
     #[error("File too large. Maximum size is {}MB.", limits::MAX_DOCUMENT_BYTES >> 20)]
@@ -110,7 +110,8 @@ mod tests {
         let text = |name: &str, length| {
             check(name, &Bytes::from(vec![b'x'; length])).unwrap_err().to_string()
         };
-        let types = "File type not allowed. Only .txt, .md, .pdf, .docx files are supported.";
+        let types =
+            "File type not allowed. Only .txt, .md, .html, .pdf, .docx files are supported.";
         assert_eq!(text("a.exe", 1), types);
         assert_eq!(
             text("a.txt", limits::MAX_DOCUMENT_BYTES + 1),

@@ -287,7 +287,7 @@ async fn uploads_that_are_refused() {
     let server = server().await;
     let ada = server.register("ada@example.org").await;
     let kb = new_base(&ada, "b").await;
-    let types = "File type not allowed. Only .txt, .md, .pdf, .docx files are supported.";
+    let types = "File type not allowed. Only .txt, .md, .html, .pdf, .docx files are supported.";
     for name in ["a.exe", "a", "txt", "a.txt.zip", "a.doc"] {
         upload(&ada, &kb, name, b"x").await.refuses(400, types);
     }
