@@ -27,7 +27,7 @@ use savoir_skill::{
 use thiserror::Error;
 
 pub(crate) use self::files::{absolute_path, always_protected, protect_obeyed_files};
-pub use self::files::{is_protected, protect, stored_secrets};
+pub use self::files::{is_protected, protect, refuse_every_file, stored_secrets};
 pub use self::git::paths_from_git_config;
 pub use self::programs::{ProgramError, granted_names, program_at, resolve, search_path};
 pub use self::protected_paths::{GIT_MARKERS, ProtectedPaths, WritePolicy, is_repository};

@@ -6,7 +6,7 @@ mod missing;
 use std::path::{Component, Path, PathBuf};
 
 use savoir_sandbox::{Access, PathGrant};
-use savoir_skill::permission::{Domain, Level, Permission};
+use savoir_skill::permission::{Domain, Level, Permission, Tier};
 
 use super::{
     Grants, Refusal,
@@ -14,7 +14,12 @@ use super::{
     is_lowest_tier,
     protected_paths::{self, ProtectedPaths, WritePolicy},
 };
-use crate::{approval::shell_word, limits, run_environment::RunEnvironment, secrets};
+use crate::{
+    approval::{ExtraGrants, shell_word},
+    limits,
+    run_environment::RunEnvironment,
+    secrets,
+};
 
 /// Names that a run may not write even in a folder that it may change, because other programs
 /// execute or obey these files.
@@ -61,7 +66,9 @@ pub(super) fn add_file_grants(
     for permission in grants.permissions {
         let Some(access) = requested_access(permission) else { continue };
         let Some(scope) = &permission.scope else {
-            paths.push(grant_without_scope(grants, permission, access)?);
+            if !is_narrowed(permission, grants.tier, grants.extra) {
+                paths.push(grant_without_scope(grants, permission, access)?);
+            }
             continue;
         };
         if permission.domain == Domain::Database && !is_database_file(scope) {
@@ -225,14 +232,50 @@ fn grant_without_scope(
         return Err(Refusal::new(permission, "it does not say which database", hint));
     }
     if is_lowest_tier(grants.tier) || path.parent().is_none() {
-        return Err(Refusal::new(
-            permission,
-            "it means every file, and the skill is unsigned",
-            "name the folder in the skill (filesystem:read:./data/**), or grant one yourself: \
-             savoir approve SKILL --allow-read FOLDER",
-        ));
+        return Err(every_file(permission));
     }
     Ok(PathGrant { path, access })
+}
+
+fn every_file(permission: &Permission) -> Refusal {
+    let option = if permission.level == Level::Write { "--allow-write" } else { "--allow-read" };
+    Refusal::new(
+        permission,
+        "it means every file, and the skill is unsigned",
+        format!(
+            "name the folder in the skill ({}:{}:./data/**), or grant one yourself: \
+             savoir approve SKILL {option} FOLDER",
+            permission.domain, permission.level
+        ),
+    )
+}
+
+/// Whether the folders that the user grants replace a permission without a scope, which an unsigned
+/// skill never gets as a whole.
+fn is_narrowed(permission: &Permission, tier: Tier, extra: &ExtraGrants) -> bool {
+    let is_granted = match permission.level {
+        Level::Read => !extra.read.is_empty() || !extra.write.is_empty(),
+        Level::Write => !extra.write.is_empty(),
+        _ => false,
+    };
+    permission.domain == Domain::Filesystem && is_lowest_tier(tier) && is_granted
+}
+
+/// Refuses a permission for every file that no run of the skill gets, so that approving it is
+/// refused, too.
+pub fn refuse_every_file(
+    permissions: &[Permission],
+    tier: Tier,
+    extra: &ExtraGrants,
+) -> Result<(), Refusal> {
+    let mut files = permissions.iter().filter(|permission| {
+        permission.domain == Domain::Filesystem
+            && permission.level != Level::None
+            && permission.scope.is_none()
+    });
+    let refused =
+        |permission: &&Permission| is_lowest_tier(tier) && !is_narrowed(permission, tier, extra);
+    files.find(refused).map_or(Ok(()), |permission| Err(every_file(permission)))
 }
 
 /// Applies the rule of [`grant_without_scope`] to a skill that names the whole home, or a folder above it.

@@ -15,7 +15,7 @@ fn unenforceable_permissions_are_rejected() {
         ("mcp:connect", "remove it from the skill"),
         ("mcp:connect:files", "remove it from the skill"),
         ("filesystem:read", "filesystem:read:./data/**"),
-        ("filesystem:write", "--allow-read FOLDER"),
+        ("filesystem:write", "--allow-write FOLDER"),
         ("filesystem:read:/", "name the folder that is needed"),
         ("filesystem:write:./.git/hooks/**", "write somewhere else"),
         ("filesystem:write:~/.ssh/**", "write somewhere else"),
@@ -48,6 +48,24 @@ fn unenforceable_permissions_are_rejected() {
         assert_eq!(record["error"]["code"], "permission-not-enforceable");
         assert_eq!((&record["skill"], &record["tool"]), (&"probe".into(), &"probe".into()));
     }
+}
+
+#[test]
+fn every_file_is_refused_by_approve_and_narrowed_by_a_folder() {
+    let test_env = RunTestEnv::new();
+    test_env.write("work/data/a.txt", "in it");
+    test_env.write("work/b.txt", "outside");
+    test_env.probe("probe", &["filesystem:read"], "");
+    let skill = test_env.skill("probe");
+    let refused = test_env.savoir(&["approve", &skill, "--yes"]);
+    assert_eq!(refused.code, 3, "{refused}");
+    assert!(refused.stderr.contains("savoir approve SKILL --allow-read FOLDER"), "{refused}");
+    let approved = test_env.savoir(&["approve", &skill, "--yes", "--allow-read", "data"]);
+    assert_eq!(approved.code, 0, "{approved}");
+    let run = test_env.run("probe", &["--param", "code=result = open('data/a.txt').read()"]);
+    assert!(run.0.stdout.contains("in it"), "{}", run.0);
+    let run = test_env.run("probe", &["--param", "code=result = open('b.txt').read()"]);
+    assert!(!run.0.stdout.contains("outside"), "{}", run.0);
 }
 
 #[test]
