@@ -67,6 +67,7 @@ fn as_json(loaded: &Loaded) -> Result<Value, CommandError> {
         map.entry(key.clone()).or_insert_with(|| value.clone());
     }
     map.insert("license".into(), json!(license(&reading.skill)));
+    add_defaults(&mut map, &reading.skill);
     // Where a dialect cuts a description, what is left is what it reads.
     map.insert("description".into(), json!(reading.skill.truncated_description()));
     let errors: Vec<&str> = reading
@@ -77,6 +78,27 @@ fn as_json(loaded: &Loaded) -> Result<Value, CommandError> {
         .collect();
     map.insert("errors".into(), json!(errors));
     Ok(Value::Object(map))
+}
+
+/// Adds the fields for which a specification defines a value when the file has none.
+fn add_defaults(map: &mut Map<String, Value>, skill: &Skill) {
+    if skill.mode != Mode::Structured {
+        return;
+    }
+    if skill.dialect == Dialect::SKILLRT {
+        map.insert("authors".into(), json!(skill.authors));
+        map.insert("tags".into(), json!(skill.tags));
+        add_default(map, "requirements", "runtime", json!({"type": "markdown-skill"}));
+    } else if skill.dialect == Dialect::GIBBERISH {
+        add_default(map, "policy", "read_only", json!(false));
+        add_default(map, "policy", "always_ask", json!(false));
+    }
+}
+
+fn add_default(map: &mut Map<String, Value>, object: &str, field: &str, value: Value) {
+    if let Some(object) = map.get_mut(object).and_then(Value::as_object_mut) {
+        object.entry(field).or_insert(value);
+    }
 }
 
 /// The license that a skill has without naming one: skillrt defines a default.

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use serde_json::json;
+
 use crate::support::{Sandbox, Transcript, terminal};
 
 struct TestEnv(Sandbox);
@@ -110,11 +112,25 @@ fn gibberish_asks_once_before_reading_and_always_before_writing() {
 }
 
 #[test]
-fn skillrt_has_a_default_license() {
+fn skillrt_fields_have_the_defaults_of_the_specification() {
     let test_env = TestEnv::new();
-    test_env.skillrt("plain", "runtime: {type: markdown-skill}\n", "Do it.");
+    test_env.skillrt("plain", "permissions: {network: []}\n", "Do it.");
     let shown = test_env.run(&["show", "./plain", "--json"]);
-    assert_eq!(shown.json()["license"], "UNLICENSED", "{shown}");
+    let json = shown.json();
+    assert_eq!(json["license"], "UNLICENSED", "{shown}");
+    assert_eq!((&json["authors"], &json["tags"]), (&json!([]), &json!([])), "{shown}");
+    assert_eq!(json["requirements"]["runtime"], json!({"type": "markdown-skill"}), "{shown}");
+}
+
+#[test]
+fn gibberish_fields_have_the_defaults_of_the_specification() {
+    let test_env = TestEnv::new();
+    test_env.gibberish("plain", "description: Plain.\n", "git status");
+    let shown = test_env.run(&["show", "plain", "--json"]);
+    let policy = &shown.json()["policy"];
+    let expected =
+        json!({"modes": ["Global"], "timeout": 30, "read_only": false, "always_ask": false});
+    assert_eq!(policy, &expected, "{shown}");
 }
 
 #[test]
