@@ -84,15 +84,16 @@ mod workflow;
 
 use std::process::ExitCode;
 
+use anstream::ColorChoice;
 use clap::{
-    Parser, Subcommand,
+    Parser, Subcommand, ValueEnum,
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
 use savoir_lint::visible;
 use savoir_package::{Agent, limits::MAX_SHOWN_BYTES};
 use savoir_skill::Dialect;
 
-use crate::error::CommandError;
+use crate::{error::CommandError, output};
 
 /// Check, install, run and share agent skills (SKILL.md)
 #[derive(Debug, Parser)]
@@ -108,14 +109,42 @@ Examples:
   savoir run my-skill/my_tool            run a tool in the sandbox
   savoir convert my-skill --to codex -o out/my-skill
 
+Every command takes --color auto|always|never, and --quiet for results, warnings and errors only.
+
 Exit codes: 0 success, 1 findings or failure, 2 wrong usage or unreadable input, 3 refused by
 policy.")]
 pub(crate) struct Cli {
+    /// When to print colors
+    #[arg(long, global = true, hide = true, value_name = "WHEN", default_value = "auto")]
+    color: When,
+    /// Print no notes and no progress, only results, warnings and errors
+    #[arg(long, global = true, hide = true)]
+    quiet: bool,
     #[command(subcommand)]
     command: Command,
 }
 
+/// When to print colors.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum When {
+    Auto,
+    Always,
+    Never,
+}
+
 impl Cli {
+    /// Applies the options that every command has.
+    pub(crate) fn apply_output_options(&self) {
+        output::set_options(
+            match self.color {
+                When::Auto => ColorChoice::Auto,
+                When::Always => ColorChoice::Always,
+                When::Never => ColorChoice::Never,
+            },
+            self.quiet,
+        );
+    }
+
     /// Whether the command may ask a question on the terminal although it prints JSON.
     pub(crate) fn asks_with_json(&self) -> bool {
         match &self.command {

@@ -90,6 +90,7 @@ fn main() -> ExitCode {
     if json && !cli.asks_with_json() {
         ask::disable_questions();
     }
+    cli.apply_output_options();
     commands::run(cli).unwrap_or_else(|error| report(&error, json))
 }
 

@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::error::CommandError;
 
 static HAS_PRINTED: AtomicBool = AtomicBool::new(false);
+static IS_QUIET: AtomicBool = AtomicBool::new(false);
 
 /// Whether something was printed on standard output.
 pub(crate) fn has_printed() -> bool {
@@ -73,8 +74,22 @@ pub(crate) fn content(content: &str) -> Result<(), CommandError> {
     flush(out)
 }
 
+/// Sets the options `--color` and `--quiet`.
+pub(crate) fn set_options(color: ColorChoice, quiet: bool) {
+    color.write_global();
+    IS_QUIET.store(quiet, Ordering::Relaxed);
+}
+
+/// Whether notes and progress are left out.
+pub(crate) fn is_quiet() -> bool {
+    IS_QUIET.load(Ordering::Relaxed)
+}
+
 /// Prints a note on standard error.
 pub(crate) fn note(text: &str) {
+    if is_quiet() {
+        return;
+    }
     let grey = anstyle::Style::new().dimmed();
     let mut err = AutoStream::new(io::stderr(), ColorChoice::Auto);
     // If standard error is closed, the failure cannot be reported anywhere.

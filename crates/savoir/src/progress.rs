@@ -7,6 +7,8 @@ use std::{
 
 use anstream::eprint;
 
+use crate::output;
+
 /// Prints progress if standard error is a terminal.
 #[derive(Debug)]
 pub(crate) struct Progress {
@@ -19,7 +21,7 @@ impl Progress {
     const REDRAW_INTERVAL: Duration = Duration::from_millis(200);
 
     pub(crate) fn new() -> Self {
-        let terminal = io::stderr().is_terminal();
+        let terminal = io::stderr().is_terminal() && !output::is_quiet();
         Self { terminal, next: Instant::now() + Self::REDRAW_INTERVAL, widest: 0 }
     }
 
