@@ -190,7 +190,9 @@ async fn whoami(
     RegistryCaller { caller, actor }: RegistryCaller,
 ) -> RegistryResult<Response> {
     let memberships = registry(&app).memberships(caller.user.id).await?;
-    let role = if actor.is_admin() { "admin" } else { "user" };
+    // A token without the scope admin acts as a user, but its account keeps its role.
+    let account = app.database.accounts().by_id(caller.user.id).await?;
+    let role = account.map_or(caller.user.role, |account| account.role).as_str();
     let scopes = match &caller.token {
         None => Right::ALL.into_iter().map(|right| short_name(right).to_owned()).collect(),
         Some(token) => grants(token)

@@ -28,7 +28,7 @@ async fn who_one_is() {
             assert_eq!(who["scopes"], json!(["publish:acme", "yank:acme"]));
             let robot = program(server, &admin, &json!({"scopes": ["read"]})).await;
             let who = robot.get(&route).await.ok(200);
-            assert_eq!((&who["role"], &who["scopes"]), (&json!("user"), &json!(["read"])));
+            assert_eq!((&who["role"], &who["scopes"]), (&json!("admin"), &json!(["read"])));
             assert_eq!(admin.get(&route).await.ok(200)["role"], "admin");
         },
     )
