@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use savoir_skill::allow_list::{AllowList, NotAllowed, OfferedTool};
 use serde_json::{Map, Value};
 
-use super::toolset::ToolSpec;
+use super::toolset::{ALWAYS_ALLOWED, ToolSpec};
 
 /// The allow-list that is active in a turn.
 #[derive(Debug, Default)]
@@ -142,7 +142,8 @@ impl AllowListSnapshot {
         let active = self.0.as_ref()?;
         let offered = tools.filter_map(ToolSpec::offered);
         let offered: Vec<_> = offered.map(|tool| active.resolve_own_tool(tool)).collect();
-        let missing = active.list.find_missing(&offered);
+        let mut missing = active.list.find_missing(&offered);
+        missing.retain(|name| !ALWAYS_ALLOWED.contains(&name.as_str()));
         if missing.is_empty() {
             return None;
         }

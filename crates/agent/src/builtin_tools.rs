@@ -6,17 +6,18 @@ mod search;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::BoxFuture;
 use savoir_skill::{Skill, allow_list::AllowList, allowed_tools::ToolGrant};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use self::search::named;
-pub use self::{draft::write as write_draft, search::search};
+pub use self::draft::write as write_draft;
+use self::search::{SearchIndex, named};
 use super::{
     allowed_tools::{AllowedTools, CallGuard},
+    disclosure::Candidate,
     library::{Library, LibraryError, Opened, resource_path},
     skill_tools::SkillTools,
     toolset::{Origin, ToolAnswer, ToolSpec, Toolset},
@@ -99,12 +100,14 @@ pub struct BuiltinTools {
     tools: Option<Arc<SkillTools>>,
     /// Whether the calling agent itself runs skills with `context: fork`.
     leaves_forks: bool,
+    /// The index of the skills of the last search.
+    index: Mutex<Option<Arc<SearchIndex>>>,
 }
 
 impl BuiltinTools {
     /// Tools over a library.
     pub fn new(library: Arc<dyn Library>, allowed_tools: Option<Arc<AllowedTools>>) -> Self {
-        Self { library, allowed_tools, tools: None, leaves_forks: false }
+        Self { library, allowed_tools, tools: None, leaves_forks: false, index: Mutex::default() }
     }
 
     /// Leaves skills with `context: fork` to the calling agent: they restrict no tools here, and the
@@ -199,7 +202,8 @@ impl BuiltinTools {
         max_results: usize,
     ) -> Result<Value, LibraryError> {
         let skills = self.library.skills().await?;
-        let found = search(&skills, query, max_results.min(MAX_RESULTS));
+        let index = self.index(&skills);
+        let found = index.search(query, max_results.min(MAX_RESULTS));
         let lines = found.iter().map(|skill| json!({"name": skill.name, "line": skill.line}));
         let mut told = json!({"skills": lines.collect::<Vec<_>>(), "of": skills.len()});
         let unusable = self.library.unusable().await?;
@@ -208,6 +212,15 @@ impl BuiltinTools {
             told["unusable"] = json!(unusable);
         }
         Ok(told)
+    }
+
+    /// The index of these skills, which is created when they change.
+    fn index(&self, skills: &Arc<[Candidate]>) -> Arc<SearchIndex> {
+        let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*index {
+            Some(index) if index.is_of(skills) => Arc::clone(index),
+            _ => Arc::clone(index.insert(Arc::new(SearchIndex::new(Arc::clone(skills))))),
+        }
     }
 
     async fn answer(

@@ -1,6 +1,7 @@
 //! Defines the `Library` trait, which lists, opens and saves skills for an agent.
 
 mod folders;
+mod index;
 mod prepare;
 
 use std::{fmt, sync::Arc};
@@ -11,6 +12,7 @@ use thiserror::Error;
 
 pub use self::{
     folders::Folders,
+    index::SkillIndex,
     prepare::{PreparedSkill, apply_access_fields, prepare_skill},
 };
 use crate::disclosure::{Candidate, UnusableSkill};

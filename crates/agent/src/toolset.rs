@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::allowed_tools::CallGuard;
 
 /// The built-in tools that no allow-list removes, so that an agent can always switch skills.
-const ALWAYS_ALLOWED: [&str; 2] = ["use_skill", "read_skill_file"];
+pub(crate) const ALWAYS_ALLOWED: [&str; 2] = ["use_skill", "read_skill_file"];
 
 /// Tools that belong together.
 pub trait Toolset: fmt::Debug + Send + Sync {

@@ -13,7 +13,7 @@ use clap_complete::engine::ArgValueCandidates;
 use futures::future::BoxFuture;
 use savoir_agent::{
     disclosure::{Candidate, UnusableSkill},
-    library::{Draft, Folders, Library, LibraryError, Opened},
+    library::{Draft, Folders, Library, LibraryError, Opened, SkillIndex},
     skill_tools::SkillFolders,
     usage::Usage,
 };
@@ -141,7 +141,8 @@ impl AgentSkills {
     fn open_folders(&self, places: Vec<(String, PathBuf)>) -> Result<Folders, LibraryError> {
         let usage = Usage::of(&self.home).map_err(|error| library_error(&error))?;
         let drafts = self.home.data_folder(DRAFTS).map_err(|error| library_error(&error))?;
-        Ok(Folders::new(places, Some(usage), drafts))
+        let index = SkillIndex::of(&self.home).ok();
+        Ok(Folders::new(places, Some(usage), drafts).with_index(index))
     }
 
     /// Installed skills, in the order in which names are looked up.

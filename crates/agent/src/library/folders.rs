@@ -14,7 +14,7 @@ use savoir_skill::{Folder, Source, folder::is_skill_file, limits::MAX_FILE_BYTES
 
 use super::{
     CalledBy, Draft, Library, LibraryError, MAX_SERVED_FILE_BYTES, Opened, PreparedSkill,
-    prepare_skill,
+    SkillIndex, prepare_skill,
 };
 use crate::{
     disclosure::{Candidate, UnusableSkill},
@@ -28,6 +28,8 @@ pub struct Folders {
     usage: Option<Usage>,
     /// The folder for drafts, which no agent reads.
     drafts: PathBuf,
+    /// The lines of skills that were read before.
+    index: Option<SkillIndex>,
     found_skills: OnceLock<ScannedSkills>,
 }
 
@@ -49,7 +51,13 @@ impl Folders {
         for (name, folder) in places {
             skills.entry(name).or_insert(folder);
         }
-        Self { skills, usage, drafts, found_skills: OnceLock::new() }
+        Self { skills, usage, drafts, index: None, found_skills: OnceLock::new() }
+    }
+
+    /// Reads only skills that changed since an index was stored.
+    #[must_use]
+    pub fn with_index(self, index: Option<SkillIndex>) -> Self {
+        Self { index, ..self }
     }
 
     /// The names and where they are.
@@ -98,18 +106,33 @@ impl Folders {
         let used = self.usage.as_ref().and_then(|usage| usage.all().ok()).unwrap_or_default();
         let (mut candidates, mut unusable) = (Vec::new(), Vec::new());
         for (name, folder) in &self.skills {
-            match Self::prepare_folder(name, folder) {
-                Ok((_, PreparedSkill { skill, .. })) if CalledBy::Model.check(&skill).is_ok() => {
+            match self.candidate(name, folder) {
+                Ok(Some(candidate)) => {
                     let last_used = used.get(name).map(|used| used.last);
-                    candidates.push(Candidate { last_used, ..Candidate::new(&skill) });
+                    candidates.push(Candidate { last_used, ..candidate });
                 }
-                Ok(_) => {}
+                Ok(None) => {}
                 Err(error) => {
                     unusable.push(UnusableSkill { name: name.clone(), reason: reason(error) });
                 }
             }
         }
+        if let Some(index) = &self.index {
+            index.save();
+        }
         ScannedSkills { candidates: candidates.into(), unusable }
+    }
+
+    /// The line of a skill; `None` if models may not call it.
+    fn candidate(&self, name: &str, folder: &Path) -> Result<Option<Candidate>, LibraryError> {
+        let read = || {
+            let (_, PreparedSkill { skill, .. }) = Self::prepare_folder(name, folder)?;
+            Ok(CalledBy::Model.check(&skill).is_ok().then_some(skill))
+        };
+        match &self.index {
+            Some(index) => index.candidate(name, folder, read),
+            None => Ok(read()?.map(|skill| Candidate::new(&skill))),
+        }
     }
 
     fn text(&self, name: &str, path: &str) -> Result<String, LibraryError> {

@@ -351,7 +351,7 @@ async fn empty_list_allows_all_and_list_of_unknown_names_allows_none() {
 #[tokio::test]
 async fn loading_a_skill_names_allowed_tools_that_do_not_exist() {
     let mut stage = Stage::with_tools(&["read_file", "run_command"]);
-    stage.skill("finder", "allowed-tools: Read WebSearch", "Find.");
+    stage.skill("finder", "allowed-tools: Read WebSearch use_skill", "Find.");
     stage.skill("apart", "allowed-tools: WebSearch\ncontext: fork", "Find.");
     stage.says([use_skill("finder")]).says([use_skill("apart")]);
     let told = stage.turn().await;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use savoir_agent::{
     disclosure::{Candidate, Preamble, UnusableSkill},
-    library::{CalledBy, prepare_skill},
+    library::{CalledBy, SkillIndex, prepare_skill},
     usage::Usage,
 };
 use savoir_engine::Home;
@@ -52,11 +52,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let mut entries = sort_by_precedence(args.selection.entries(&installed)?, &installed);
     entries.retain(|entry| off.offers(wanted, entry));
     let (mut skills, mut unusable) = (Vec::new(), Vec::new());
-    for (entry, read) in entries.iter().zip(in_parallel(&entries, candidate)) {
+    let index = SkillIndex::of(&home).ok();
+    let read = |entry: &LedgerEntry| candidate(entry, index.as_ref());
+    for (entry, read) in entries.iter().zip(in_parallel(&entries, read)) {
         match read {
             Ok(candidate) => skills.extend(candidate),
             Err(reason) => unusable.push(UnusableSkill { name: entry.name().to_owned(), reason }),
         }
+    }
+    if let Some(index) = &index {
+        index.save();
     }
     skills.sort_by(|a, b| a.name.cmp(&b.name));
     skills.dedup_by(|a, b| a.name == b.name);
@@ -82,9 +87,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 }
 
 /// The entry of a skill in the list; `None` for a skill that only users can call.
-fn candidate(entry: &LedgerEntry) -> Result<Option<Candidate>, String> {
-    let loaded = load::load(entry.path(), None).map_err(|error| error.to_string())?;
-    let served = prepare_skill(entry.name(), &loaded.reading, loaded.folder.as_ref())?;
-    let offered = CalledBy::Model.check(&served.skill).is_ok();
-    Ok(offered.then(|| Candidate::new(&served.skill)))
+fn candidate(entry: &LedgerEntry, index: Option<&SkillIndex>) -> Result<Option<Candidate>, String> {
+    let read = || {
+        let loaded = load::load(entry.path(), None).map_err(|error| error.to_string())?;
+        let served = prepare_skill(entry.name(), &loaded.reading, loaded.folder.as_ref())?;
+        Ok(CalledBy::Model.check(&served.skill).is_ok().then_some(served.skill))
+    };
+    match index {
+        Some(index) => index.candidate(entry.name(), entry.path(), read),
+        None => Ok(read()?.map(|skill| Candidate::new(&skill))),
+    }
 }
