@@ -29,6 +29,7 @@ lint:
 	$(CARGO) clippy --package savoir --no-default-features --locked -- -D warnings
 	$(CARGO) clippy --package savoir-skill --no-default-features --locked -- -D warnings
 	scripts/count_dependencies.sh savoir-skill 45 --no-default-features
+	$(CARGO) rustc --package savoir-sandbox --lib --profile check --locked -- --cfg savoir_other_system
 	$(CARGO) check --manifest-path fuzz/Cargo.toml --target-dir $(TARGET) --locked
 
 # Many tests wait for servers and processes, so two of them share a processor.
