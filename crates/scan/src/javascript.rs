@@ -89,7 +89,8 @@ fn read_program(stem: &str, program: &Program<'_>, state: &mut CrossFileState) -
     let mut total = 0;
     for round in 0..MAX_ROUNDS {
         // More rounds only while calls that nest too deep pass something new to a function.
-        if round > 1 && (reader.not_followed.is_none() || total > MAX_STEPS) {
+        let is_exhausted = total > MAX_STEPS || reader.followed >= MAX_FOLLOWED_STEPS;
+        if round > 1 && (reader.not_followed.is_none() || is_exhausted) {
             break;
         }
         reader.actions = Actions::default();
@@ -599,7 +600,7 @@ impl<'t> JavaScriptReader<'t> {
         if value.items.is_empty() || value.taint != Taint::default() {
             Value::push_item(items, Value::tainted(value.taint.clone()));
         }
-        value.items.into_iter().for_each(|item| Value::push_item(items, item));
+        Value::push_items(items, value.items);
     }
 
     fn arguments(&mut self, arguments: &'t [Argument<'t>]) -> Vec<Value> {

@@ -57,7 +57,8 @@ pub(super) fn read_with(text: &str, state: &mut CrossFileState) -> Result<Action
     let mut total = 0;
     for round in 0..MAX_ROUNDS {
         // More rounds only while calls that nest too deep pass something new to a function.
-        if round > 1 && (reader.not_followed.is_none() || total > MAX_STEPS) {
+        let is_exhausted = total > MAX_STEPS || reader.followed >= MAX_FOLLOWED_STEPS;
+        if round > 1 && (reader.not_followed.is_none() || is_exhausted) {
             break;
         }
         reader.actions = Actions::default();
@@ -638,7 +639,7 @@ impl<'t> PythonReader<'t> {
             match expression {
                 Expr::Starred(_) if !value.items.is_empty() => {
                     self.steps += value.items.len();
-                    value.items.into_iter().for_each(|item| Value::push_item(&mut values, item));
+                    Value::push_items(&mut values, value.items);
                 }
                 _ => Value::push_item(&mut values, value),
             }
@@ -742,8 +743,7 @@ impl<'t> PythonReader<'t> {
                         None => {
                             dictionary.taint.add(&value.taint);
                             self.steps += value.items.len();
-                            let items = value.items.into_iter();
-                            items.for_each(|item| Value::push_item(&mut dictionary.items, item));
+                            Value::push_items(&mut dictionary.items, value.items);
                         }
                     }
                 }

@@ -161,6 +161,18 @@ impl Value {
         }
     }
 
+    /// Adds the items of another list. Of those that do not fit, only the taint is kept.
+    pub(super) fn push_items(items: &mut Vec<Self>, mut more: Vec<Self>) {
+        let rest = more.split_off(more.len().min(MAX_ITEMS.saturating_sub(items.len())));
+        items.append(&mut more);
+        if let Some(last) = items.last_mut().filter(|_| !rest.is_empty()) {
+            for item in &rest {
+                last.taint.add(&item.all_taint());
+            }
+            last.taint.is_cut = true;
+        }
+    }
+
     /// Converts a list of character codes to text.
     pub(super) fn characters(&self) -> Option<String> {
         let numbers = self.items.iter().take(MAX_ITEMS);
