@@ -173,6 +173,8 @@ struct Filter {
     name: String,
     agent: String,
     context: Option<u64>,
+    /// Names, separated by commas.
+    without: String,
 }
 
 async fn answer(
@@ -190,7 +192,9 @@ async fn answer_context(
     State(machine): State<Arc<Machine>>,
     Query(filter): Query<Filter>,
 ) -> Response {
-    let question = Question::Context { agent: filter.agent, context: filter.context };
+    let without = filter.without.split(',').filter(|name| !name.is_empty());
+    let without = without.map(str::to_owned).collect();
+    let question = Question::Context { agent: filter.agent, context: filter.context, without };
     machine.runner.run(&question.arguments()).await
 }
 

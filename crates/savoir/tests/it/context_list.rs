@@ -116,6 +116,45 @@ fn simulation_lists_hidden_skills() {
     assert!(wrong.stderr.contains("claude-code, codex"), "{wrong}");
 }
 
+#[test]
+fn simulation_without_a_skill_lists_what_changes() {
+    // More descriptions than fit into the list of a small context.
+    let skills: Vec<(String, String)> = (0..40)
+        .map(|n| {
+            (format!(".claude/skills/s{n:02}"), format!("description: {}", "word ".repeat(60)))
+        })
+        .collect();
+    let skills: Vec<(&str, &str)> =
+        skills.iter().map(|(place, head)| (place.as_str(), head.as_str())).collect();
+    let sandbox = test_env(&skills);
+    let simulate = ["simulate", "--agent", "claude-code", "--context", "128000", "--json"];
+    let now = run(&sandbox, &simulate).json();
+    assert!(now.get("difference").is_none(), "{now}");
+    let visible = |told: &serde_json::Value| {
+        told["skills"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|one| one["description"] == "whole")
+            .count()
+    };
+    assert!(visible(&now) < 40, "not all fit: {now}");
+    let names: Vec<String> = (0..20).map(|n| format!("s{n:02}")).collect();
+    let without = format!("--without={}", names.join(","));
+    let then = run(&sandbox, &[&simulate[..], &[without.as_str()]].concat()).json();
+    let left_out = then["skills"].as_array().unwrap().iter().find(|one| one["name"] == "s00");
+    assert_eq!(left_out.unwrap()["why"], "it is left out with --without");
+    let difference = &then["difference"];
+    assert_eq!(difference["without"].as_array().unwrap().len(), 20);
+    let changes = difference["changes"].as_array().unwrap();
+    assert!(changes.iter().any(|one| one["after"] == "whole"), "{difference}");
+    let printed = run(&sandbox, &["simulate", "--agent", "claude-code", "--without", "s00"]);
+    assert!(printed.stdout.contains("Without s00, the skill list takes "), "{printed}");
+    let wrong = run(&sandbox, &["simulate", "--agent", "claude-code", "--without", "nothing"]);
+    assert_eq!(wrong.code, 2, "{wrong}");
+    assert!(wrong.stderr.contains("savoir list"), "{wrong}");
+}
+
 /// What a simulation says of each skill: whether it is seen, and its line or why not.
 fn visible_skills(sandbox: &Sandbox, agent: &str) -> Vec<(String, bool, String)> {
     let told = run(sandbox, &["simulate", "--agent", agent, "--json"]).json();

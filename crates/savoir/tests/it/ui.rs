@@ -111,6 +111,8 @@ fn answers_are_those_of_the_commands() {
     assert_eq!(scanned["verdict"], "allow");
     let context = "/api/v1/machine/context?agent=claude-code&context=200000";
     assert_eq!(app.get(context, &cookie)["skills"][0]["name"], name);
+    let without = app.get(&format!("{context}&without={name}"), &cookie);
+    assert_eq!(without["difference"]["without"][0], name, "{without}");
 
     let headers = format!("{cookie}X-Savoir-App: 1\r\n");
     let body = format!("{{\"name\":\"{name}\"}}");

@@ -43,7 +43,9 @@ export interface Scan {
   skills?: Scan[]
 }
 export interface Changes {
-  changes: { change: string; name: string; text: string; diff?: string }[]
+  changes: { change: string; name: string; text: string }[]
+  /** The difference of the files, as a terminal shows it. */
+  diff?: string | null
   wants_more: { capability?: string; text?: string }[] | string[]
 }
 export interface Context {
@@ -51,7 +53,9 @@ export interface Context {
   context: number
   budget: number
   tokens: number
-  skills: { name: string; path: string; visible: boolean; line?: string; cut?: boolean; why?: string; tokens?: number }[]
+  skills: { name: string; path: string; visible: boolean; description?: 'whole' | 'cut' | 'dropped'; characters?: number; line?: string; why?: string }[]
+  /** What would change without some skills. */
+  difference?: { without: string[]; tokens_before: number; tokens_after: number; changes: { name: string; path: string; before: string; after: string }[] }
   rules: { says: string; source: string; certainty: string }[]
 }
 export interface Approvals {

@@ -2,6 +2,7 @@
 
 use std::{
     borrow::Cow,
+    fmt::Write as _,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -16,6 +17,7 @@ use savoir_package::{
     agents::Scope,
     ledger::{LedgerEntry, SkillLocation},
 };
+use serde::Serialize;
 
 use crate::{
     agent_settings::DisabledSkills,
@@ -31,6 +33,7 @@ Examples:
   savoir context simulate --agent claude-code
   savoir context simulate --agent codex --context 128000
   savoir context simulate --agent codex --check pdf    exit code 1 if the model does not see it
+  savoir context simulate --agent codex --without pdf  what changes if pdf is disabled
   savoir context simulate --agent claude-code --json   include the rules and their sources
 
 If there are many skills, agents drop descriptions or leave out skills without a warning.")]
@@ -44,6 +47,9 @@ pub(crate) struct Args {
     /// Fail if the model does not see one of these skills [default: all skills]
     #[arg(long, value_name = "NAME", num_args = 0.., value_delimiter = ',')]
     check: Option<Vec<String>>,
+    /// Simulate as if these skills were disabled, and list what changes
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    without: Vec<String>,
     /// The project [default: the nearest folder above with savoir.toml, a lock or .git]
     #[arg(long, value_name = "DIR")]
     project: Option<PathBuf>,
@@ -84,11 +90,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
             None => shown,
         }
     });
-    let simulation = host.simulate(skills, args.context);
+    let (simulation, difference) = simulate(host, skills, args)?;
     if args.json {
-        output::json(&simulation)?;
+        output::json(&Report { simulation: &simulation, difference: difference.as_ref() })?;
     } else {
-        output::long_text(&table(&simulation))?;
+        let difference = difference.as_ref().map(describe_difference).unwrap_or_default();
+        output::long_text(&format!("{}{difference}", table(&simulation)))?;
     }
     let Some(wanted) = &args.check else { return Ok(ExitCode::SUCCESS) };
     let missing = missing(&simulation, wanted);
@@ -100,6 +107,90 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         output::note(&format!("the model of {} does not see: {names}", args.agent.id));
     }
     Ok(ExitCode::from(1))
+}
+
+/// The JSON output.
+#[derive(Debug, Serialize)]
+struct Report<'a> {
+    #[serde(flatten)]
+    simulation: &'a Simulation,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    difference: Option<&'a Difference>,
+}
+
+/// What would change if some skills were disabled.
+#[derive(Debug, Serialize)]
+struct Difference {
+    without: Vec<String>,
+    /// Tokens of the catalogue now.
+    tokens_before: usize,
+    tokens_after: usize,
+    /// The other skills of which the model would see more or less.
+    changes: Vec<Change>,
+}
+
+#[derive(Debug, Serialize)]
+struct Change {
+    name: String,
+    path: String,
+    /// `whole`, `cut`, `name only` or `no`
+    before: &'static str,
+    after: &'static str,
+}
+
+/// Simulates the catalogue, without the skills that the user leaves out.
+fn simulate(
+    host: &HostRules,
+    skills: Vec<Shown>,
+    args: &Args,
+) -> Result<(Simulation, Option<Difference>), CommandError> {
+    if args.without.is_empty() {
+        return Ok((host.simulate(skills, args.context), None));
+    }
+    let before = host.simulate(skills.clone(), args.context);
+    let left_out =
+        |path: &str, name: &str| args.without.iter().any(|word| is_named(name, path, word));
+    for word in &args.without {
+        if !before.skills.iter().any(|skill| has_name(skill, word)) {
+            let agent = args.agent.title;
+            return Err(CommandError::input(format!("{agent} has no skill `{word}` here"))
+                .hint("list the skills with: savoir list"));
+        }
+    }
+    let skills = skills.into_iter().map(|skill| {
+        let hidden =
+            left_out(&skill.path, &skill.name).then(|| "it is left out with --without".to_owned());
+        Shown { hidden: hidden.or(skill.hidden), ..skill }
+    });
+    let after = host.simulate(skills.collect(), args.context);
+    let changes = before.skills.iter().filter_map(|skill| {
+        let now = after.skills.iter().find(|other| other.path == skill.path)?;
+        let (was, is) = (visibility(skill), visibility(now));
+        let changed = was != is && !left_out(&skill.path, &skill.name);
+        let (name, path) = (skill.name.clone(), skill.path.clone());
+        changed.then_some(Change { name, path, before: was, after: is })
+    });
+    let difference = Difference {
+        without: args.without.clone(),
+        tokens_before: before.tokens,
+        tokens_after: after.tokens,
+        changes: changes.collect(),
+    };
+    Ok((after, Some(difference)))
+}
+
+fn describe_difference(difference: &Difference) -> String {
+    let Difference { without, tokens_before, tokens_after, changes } = difference;
+    let names = output::sanitize(&without.join(", "));
+    let mut text = format!(
+        "\nWithout {names}, the skill list takes {tokens_after} instead of {tokens_before} tokens; {}\n",
+        if changes.is_empty() { "no other skill changes" } else { "other skills change:" }
+    );
+    for Change { name, before, after, .. } in changes {
+        // Writing into a string does not fail.
+        let _ = writeln!(text, "  {}: {before} -> {after}", output::sanitize(name));
+    }
+    text
 }
 
 /// Reads a skill as the agent does, even if it is invalid.
@@ -143,8 +234,12 @@ fn first_place<'a>(entry: &'a LedgerEntry, agent: &'static Agent) -> Option<&'a 
 
 /// Whether a word is the name of the skill or of its folder.
 fn has_name(visibility: &SkillVisibility, word: &str) -> bool {
-    let folder = Path::new(&visibility.path).parent().and_then(Path::file_name);
-    visibility.name == word || folder.is_some_and(|folder| folder == word)
+    is_named(&visibility.name, &visibility.path, word)
+}
+
+fn is_named(name: &str, path: &str, word: &str) -> bool {
+    let folder = Path::new(path).parent().and_then(Path::file_name);
+    name == word || folder.is_some_and(|folder| folder == word)
 }
 
 /// The wanted skills that are not visible. If none is named, all skills are wanted.
@@ -176,16 +271,20 @@ fn table(simulation: &Simulation) -> String {
     text
 }
 
-fn row(visibility: &SkillVisibility) -> [Cow<'_, str>; 3] {
-    let seen = match visibility.description {
+/// How much of a skill a model sees.
+fn visibility(skill: &SkillVisibility) -> &'static str {
+    match skill.description {
         Some(ShownDescription::Whole) => "whole",
         Some(ShownDescription::Cut) => "cut",
         Some(ShownDescription::Dropped) => "name only",
         None => "no",
-    };
+    }
+}
+
+fn row(skill: &SkillVisibility) -> [Cow<'_, str>; 3] {
     [
-        output::cell(&visibility.name),
-        seen.into(),
-        output::cell(visibility.why.as_deref().unwrap_or("")),
+        output::cell(&skill.name),
+        visibility(skill).into(),
+        output::cell(skill.why.as_deref().unwrap_or("")),
     ]
 }

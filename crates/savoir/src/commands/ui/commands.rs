@@ -30,7 +30,7 @@ pub(super) enum Question {
     /// A command about one skill.
     About(&'static [&'static str], String),
     /// What an agent shows its model.
-    Context { agent: String, context: Option<u64> },
+    Context { agent: String, context: Option<u64>, without: Vec<String> },
 }
 
 impl Question {
@@ -55,10 +55,11 @@ impl Question {
         match self {
             Self::Plain(command) => owned(command),
             Self::About(command, name) => with_name(owned(command), name),
-            Self::Context { agent, context } => {
+            Self::Context { agent, context, without } => {
                 let mut arguments = owned(&["context", "simulate"]);
                 arguments.push(format!("--agent={agent}"));
                 arguments.extend(context.map(|context| format!("--context={context}")));
+                arguments.extend(without.iter().map(|name| format!("--without={name}")));
                 arguments
             }
         }
@@ -196,8 +197,12 @@ mod tests {
 
     #[test]
     fn values_of_options_stay_values() {
-        let context = Question::Context { agent: "--json".to_owned(), context: Some(9) };
-        assert_eq!(context.arguments(), ["context", "simulate", "--agent=--json", "--context=9"]);
+        let (agent, without) = ("--json".to_owned(), vec!["--all".to_owned()]);
+        let context = Question::Context { agent, context: Some(9), without };
+        assert_eq!(
+            context.arguments(),
+            ["context", "simulate", "--agent=--json", "--context=9", "--without=--all"]
+        );
         let body = ActionBody {
             name: "pdf".to_owned(),
             agent: Some("codex".to_owned()),
