@@ -3,6 +3,7 @@
 use std::fmt;
 
 use futures::future::BoxFuture;
+use savoir_engine::record::AccessSummary;
 use savoir_model::ToolDefinition;
 use savoir_skill::allow_list::OfferedTool;
 use serde_json::{Map, Value, json};
@@ -98,12 +99,14 @@ pub struct ToolAnswer {
     pub data: Option<Value>,
     /// The stable word for what went wrong.
     pub failure: Option<String>,
+    /// What the tool accessed, for the user and not for the model.
+    pub access: Option<AccessSummary>,
 }
 
 impl ToolAnswer {
     /// Data that a model reads as JSON.
     pub fn data(data: Value) -> Self {
-        Self { text: data.to_string(), data: Some(data), failure: None }
+        Self { text: data.to_string(), data: Some(data), ..Self::default() }
     }
 
     /// A text.
@@ -115,6 +118,6 @@ impl ToolAnswer {
     pub fn failed(code: &str, message: impl fmt::Display) -> Self {
         let message = message.to_string();
         let data = json!({"error": {"code": code, "message": message}});
-        Self { text: message, data: Some(data), failure: Some(code.to_owned()) }
+        Self { text: message, data: Some(data), failure: Some(code.to_owned()), access: None }
     }
 }

@@ -1,8 +1,9 @@
 //! Defines the record of a run: which tool ran, with which permissions, and how it ended.
 
 use std::{
+    collections::BTreeSet,
     hash::{BuildHasher as _, RandomState},
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::SystemTime,
 };
 
@@ -10,7 +11,7 @@ use savoir_skill::permission::{Permission, Tier};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{approval::Trust, clock};
+use crate::{approval::Trust, clock, contract::is_system_path};
 
 mod store;
 
@@ -105,7 +106,69 @@ pub struct FileRecord {
     pub more: u64,
 }
 
+/// What a run accessed, for its user: without the files that every program reads, and with short
+/// lists.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct AccessSummary {
+    pub read: Vec<String>,
+    pub written: Vec<String>,
+    /// Paths to which access was denied.
+    pub denied: Vec<String>,
+    pub programs: Vec<String>,
+    /// Hosts that the tool connected to.
+    pub hosts: Vec<String>,
+    /// Hosts to which access was denied.
+    pub denied_hosts: Vec<String>,
+    /// Number of further entries that the lists do not contain.
+    pub more: u64,
+}
+
+/// Maximum entries of each list of an [`AccessSummary`].
+const MAX_SUMMARY_ENTRIES: usize = 50;
+
+impl AccessSummary {
+    fn new(record: &RunRecord) -> Self {
+        let mut more = record.files.more;
+        let mut cut = |entries: Vec<String>| -> Vec<String> {
+            more += entries.len().saturating_sub(MAX_SUMMARY_ENTRIES) as u64;
+            entries.into_iter().take(MAX_SUMMARY_ENTRIES).collect()
+        };
+        let own = |paths: &[String]| {
+            let own = paths.iter().filter(|path| !is_system_path(Path::new(path)));
+            own.cloned().collect::<Vec<_>>()
+        };
+        let hosts = |allowed: bool| {
+            let wanted =
+                record.hosts.iter().filter(|host| (host["verdict"] == "allowed") == allowed);
+            let names = wanted.filter_map(|host| match (host["host"].as_str()?, &host["port"]) {
+                ("", _) => None,
+                (name, Value::Number(port)) if port.as_u64() != Some(443) => {
+                    Some(format!("{name}:{port}"))
+                }
+                (name, _) => Some(name.to_owned()),
+            });
+            names.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>()
+        };
+        let files = &record.files;
+        let (read, written, denied) =
+            (cut(own(&files.read)), cut(files.written.clone()), cut(own(&files.denied)));
+        let (programs, hosts, denied_hosts) =
+            (cut(record.programs.clone()), cut(hosts(true)), cut(hosts(false)));
+        Self { read, written, denied, programs, hosts, denied_hosts, more }
+    }
+
+    /// Whether nothing was accessed.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 impl RunRecord {
+    /// What the run accessed, for its user.
+    pub fn access_summary(&self) -> AccessSummary {
+        AccessSummary::new(self)
+    }
+
     /// Creates a record of a run that starts now.
     pub fn start() -> Self {
         Self::start_at(SystemTime::now())
@@ -167,4 +230,42 @@ fn with_random_suffix(moment: &str) -> String {
 /// Whether a text is a valid id, and so a safe file name.
 pub fn is_id(text: &str) -> bool {
     text.len() >= 16 && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn access_summary_leaves_out_system_files() {
+        let texts = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect();
+        let host = |name: &str, port: u16, verdict: Value| json!({"host": name, "port": port, "verdict": verdict});
+        let refused = json!({"refused": {"reason": "not-granted"}});
+        let many: Vec<String> = (0..60).map(|at| format!("/home/a/{at}")).collect();
+        let record = RunRecord {
+            files: FileRecord {
+                read: texts(&["/usr/lib/libc.so.6", "/home/a/notes"]),
+                written: many,
+                denied: texts(&["/home/a/.ssh/id_rsa"]),
+                ..FileRecord::default()
+            },
+            hosts: vec![
+                host("a.org", 443, json!("allowed")),
+                host("a.org", 443, json!("allowed")),
+                host("b.org", 8080, refused),
+            ],
+            ..RunRecord::start()
+        };
+        let summary = record.access_summary();
+        assert_eq!(summary.read, ["/home/a/notes"]);
+        assert_eq!((summary.written.len(), summary.more), (50, 10));
+        assert_eq!(summary.denied, ["/home/a/.ssh/id_rsa"]);
+        assert_eq!(
+            (summary.hosts, summary.denied_hosts),
+            (texts(&["a.org"]), texts(&["b.org:8080"]))
+        );
+        assert!(RunRecord::start().access_summary().is_empty());
+    }
 }

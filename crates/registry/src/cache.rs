@@ -99,6 +99,11 @@ impl ResponseCache {
         }
     }
 
+    /// Drops the response for a path.
+    pub(crate) fn forget(&self, path: &str) {
+        self.inner().remove(path);
+    }
+
     /// Clears the cache: any package may have changed, up to the change `seq`.
     pub(crate) fn clear(&self, seq: u64) {
         self.inner().clear(seq);

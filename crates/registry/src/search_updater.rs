@@ -96,8 +96,11 @@ async fn warn_and_wait(error: &SearchUpdateError) {
 }
 
 async fn flush_downloads(state: &RegistryState, registry: Registry<'_>) {
-    if let Err(error) = registry.add_downloads(&state.downloads).await {
-        tracing::warn!(%error, "download counts were not saved; trying again later");
+    match registry.add_downloads(&state.downloads).await {
+        Ok(downloaded) => state.forget_pages(&downloaded),
+        Err(error) => {
+            tracing::warn!(%error, "download counts were not saved; trying again later");
+        }
     }
 }
 

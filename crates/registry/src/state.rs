@@ -10,7 +10,7 @@ use std::{
 
 use savoir_store::{
     StoreError,
-    registry::{AuditAction, DownloadCounter, Registry, RegistryChange},
+    registry::{AuditAction, DownloadCounter, PackageName, Registry, RegistryChange},
 };
 use tokio::sync::{Mutex, Notify};
 
@@ -124,6 +124,13 @@ impl RegistryState {
         let packages = changes.into_iter();
         let packages = packages.filter_map(|change| Some((change.package?, change.seq)));
         self.cache.invalidate(packages, seq);
+    }
+
+    /// Drops the cached pages of packages whose number of downloads has changed.
+    pub fn forget_pages(&self, packages: &[PackageName]) {
+        for package in packages {
+            self.cache.forget(&format!("/api/v1/skills/{package}"));
+        }
     }
 
     /// The cached response for a path of the registry. It is as new as the last [`Self::refresh`].

@@ -50,6 +50,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(12 each "0012_reviews"),
     migration!(13 "0013_workflow_versions"),
     migration!(14 "0014_base_settings"),
+    migration!(15 "0015_run_models"),
 ];
 
 impl Migration {

@@ -1,5 +1,7 @@
 //! The history of everything that ran.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use crate::{
@@ -102,6 +104,8 @@ pub struct RunEnd {
     pub model: Option<String>,
     pub input_tokens: u64,
     pub output_tokens: u64,
+    /// Input and output tokens by `provider:model`.
+    pub model_tokens: BTreeMap<String, [u64; 2]>,
     /// Why the last answer of a model ended.
     pub finish_reason: Option<String>,
     /// What failed.
@@ -120,6 +124,7 @@ impl RunEnd {
             model: None,
             input_tokens: 0,
             output_tokens: 0,
+            model_tokens: BTreeMap::new(),
             finish_reason: None,
             error: None,
             output: None,
@@ -148,11 +153,12 @@ pub struct RunFilter {
 
 /// The columns of a run without its events, which are large.
 const COLUMNS: &str = "id, user_id, kind, name, target, state, started_at, ended_at, model,
-    input_tokens, output_tokens, finish_reason, error, inputs, output";
+    input_tokens, output_tokens, finish_reason, error, inputs, output, model_tokens";
 
 /// As [`COLUMNS`], without the large ones.
 const LIST_COLUMNS: &str = "id, user_id, kind, name, target, state, started_at, ended_at, model,
-    input_tokens, output_tokens, finish_reason, error, 'null', CAST(NULL AS TEXT)";
+    input_tokens, output_tokens, finish_reason, error, 'null', CAST(NULL AS TEXT),
+    model_tokens";
 
 fn run(row: &Row) -> Result<Run, StoreError> {
     let (kind, state) = (row.text(2)?, row.text(5)?);
@@ -173,6 +179,7 @@ fn run(row: &Row) -> Result<Run, StoreError> {
             finish_reason: row.maybe_text(11)?,
             error: row.maybe_text(12)?,
             output: row.maybe_text(14)?,
+            model_tokens: serde_json::from_str(&row.text(15)?).unwrap_or_default(),
             events: Value::Array(Vec::new()),
         },
     })
@@ -183,14 +190,19 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_default()
 }
 
+fn model_tokens(end: &RunEnd) -> String {
+    serde_json::to_string(&end.model_tokens).unwrap_or_else(|_| "{}".to_owned())
+}
+
 impl Runs<'_> {
     /// Stores a run. An execution of a workflow that is resumed replaces its earlier record.
     pub async fn add(&self, run: &Run) -> Result<(), StoreError> {
         let end = &run.end;
         sql("INSERT INTO runs (id, user_id, kind, name, target, state, started_at, ended_at,
                 seen_at, model, input_tokens, output_tokens, finish_reason, error, inputs, output,
-                events)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
+                events, model_tokens)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
+                $18)
              ON CONFLICT (id) DO UPDATE SET state = excluded.state,
                 started_at = excluded.started_at, ended_at = excluded.ended_at,
                 seen_at = excluded.seen_at, error = excluded.error, output = excluded.output")
@@ -211,6 +223,7 @@ impl Runs<'_> {
         .text(&run.inputs.to_string())
         .maybe_text(end.output.as_deref())
         .text(&end.events.to_string())
+        .text(&model_tokens(end))
         .run(self.0.writer())
         .await
         .map(drop)
@@ -220,7 +233,7 @@ impl Runs<'_> {
     pub async fn finish(&self, id: &str, end: &RunEnd) -> Result<bool, StoreError> {
         let changed = sql("UPDATE runs SET state = $2, ended_at = $3, model = $4,
                 input_tokens = $5, output_tokens = $6, finish_reason = $7, error = $8,
-                output = $9, events = $10
+                output = $9, events = $10, model_tokens = $11
              WHERE id = $1")
         .text(id)
         .text(end.state.as_str())
@@ -232,6 +245,7 @@ impl Runs<'_> {
         .maybe_text(end.error.as_deref())
         .maybe_text(end.output.as_deref())
         .text(&end.events.to_string())
+        .text(&model_tokens(end))
         .run(self.0.writer())
         .await?;
         Ok(changed == 1)
@@ -243,7 +257,7 @@ impl Runs<'_> {
         let row = row.text(id).optional(self.0.reader()).await?;
         let Some(row) = row else { return Ok(None) };
         let mut found = run(&row)?;
-        found.end.events = json(&row.text(15)?);
+        found.end.events = json(&row.text(16)?);
         Ok(Some(found))
     }
 

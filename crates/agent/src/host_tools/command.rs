@@ -250,7 +250,8 @@ fn answer(ran: &CommandResult, seconds: u64) -> ToolAnswer {
     let mut data = json!({"ended": ended, "truncated": truncated, "output": output});
     let text = format!("{output}\n[{ended}]");
     if moved_lines.is_empty() {
-        return ToolAnswer { text, data: Some(data), failure: failure.map(str::to_owned) };
+        let failure = failure.map(str::to_owned);
+        return ToolAnswer { text, data: Some(data), failure, access: None };
     }
     let mut lines: Vec<String> = moved_lines.iter().take(MAX_REPORTED).cloned().collect();
     if let Some(more) = moved_lines.len().checked_sub(MAX_REPORTED + 1) {
@@ -263,7 +264,7 @@ fn answer(ran: &CommandResult, seconds: u64) -> ToolAnswer {
         lines.join("; ")
     );
     let failure = failure.unwrap_or("protected-path").to_owned();
-    ToolAnswer { text, data: Some(data), failure: Some(failure) }
+    ToolAnswer { text, data: Some(data), failure: Some(failure), access: None }
 }
 
 fn describe_moved(MovedFile { from, to, error }: &MovedFile, root: &Path) -> String {

@@ -252,6 +252,10 @@ impl TurnRun<'_> {
                 .with("code", code.as_str())
                 .with("message", short(&answer.text)),
         };
+        let thought = match answer.access.as_ref().map(serde_json::to_value) {
+            Some(Ok(access)) => thought.with("access", access),
+            _ => thought,
+        };
         self.report(thought.with("duration_ms", milliseconds), call, None).await;
     }
 }

@@ -90,6 +90,9 @@ pub struct Summary {
     pub repository: Option<String>,
     /// When it changed last.
     pub updated_at: Option<String>,
+    /// How often it was downloaded, if the registry counts that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub downloads: Option<u64>,
 }
 
 /// Some skills of a list.
@@ -177,6 +180,9 @@ pub struct VersionSummary {
     /// The deprecation message: what to use instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<String>,
+    /// How often it was downloaded, if the registry counts that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub downloads: Option<u64>,
 }
 
 /// A version, with everything that is known about it.

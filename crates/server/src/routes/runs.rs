@@ -11,7 +11,7 @@ use axum::{
 };
 use savoir_agent::workspaces::{LeftFile, Workspaces};
 use savoir_store::{Run, RunFilter, RunKind, RunState, Timestamp};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio_util::io::ReaderStream;
 use utoipa::{IntoParams, ToSchema};
@@ -21,9 +21,12 @@ use super::docs;
 use crate::{
     access::Scope,
     app::App,
-    auth::{Authenticated, Caller, StreamReader},
+    auth::{Authenticated, Caller, Json, StreamReader},
+    body::{Members, Shape, Text},
     error::{ApiError, ApiResult},
     params::{Params, Path, Query, QueryPairs},
+    prices::Prices,
+    questions::{Answer, AnswerError},
     run_history::{
         LiveRun, RecordedEvent, SHORTENED_INPUTS,
         spans::{LogLine, Span, citations, log_lines, spans},
@@ -37,6 +40,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
         .routes(routes!(show, delete))
         .routes(routes!(events))
         .routes(routes!(stop))
+        .routes(routes!(answer_question))
         .routes(routes!(list))
         .routes(routes!(download))
 }
@@ -136,6 +140,8 @@ struct RunItem {
     model: Option<String>,
     input_tokens: u64,
     output_tokens: u64,
+    /// In US dollars; null if a model that it asked has no price.
+    cost_usd: Option<f64>,
     /// Why the last answer of a model ended: `stop`, `length`, `tool_calls` or `other`.
     finish_reason: Option<String>,
     error: Option<String>,
@@ -145,7 +151,7 @@ struct RunItem {
 }
 
 impl RunItem {
-    fn new(run: &Run, emails: &HashMap<i64, String>) -> Self {
+    fn new(run: &Run, labels: &Labels) -> Self {
         let end = &run.end;
         let took = end.ended_at.map(|ended| (ended.micros() - run.started_at.micros()) / 1000);
         Self {
@@ -160,10 +166,11 @@ impl RunItem {
             model: end.model.clone(),
             input_tokens: end.input_tokens,
             output_tokens: end.output_tokens,
+            cost_usd: labels.prices.cost_of_run(end),
             finish_reason: end.finish_reason.clone(),
             error: end.error.clone(),
             user_id: run.user_id,
-            user_email: emails.get(&run.user_id).cloned(),
+            user_email: labels.emails.get(&run.user_id).cloned(),
         }
     }
 }
@@ -193,10 +200,10 @@ struct Rerun {
 }
 
 impl RunDetail {
-    fn new(run: Run, emails: &HashMap<i64, String>) -> Self {
+    fn new(run: Run, labels: &Labels) -> Self {
         let events = recorded(&run);
         Self {
-            item: RunItem::new(&run, emails),
+            item: RunItem::new(&run, labels),
             spans: spans(&events),
             log: log_lines(&events),
             citations: citations(&events),
@@ -247,21 +254,30 @@ async fn history(
     let (mut runs, total) = app.database.runs().list(&filter, limit + 1, offset).await?;
     let more = runs.len() as u64 > limit;
     runs.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-    let emails = emails(&app, &caller).await?;
+    let labels = Labels::load(&app, &caller).await?;
     Ok(JsonResponse(RunList {
         next: runs.last().filter(|_| more).map(|run| run.id.clone()),
-        runs: runs.iter().map(|run| RunItem::new(run, &emails)).collect(),
+        runs: runs.iter().map(|run| RunItem::new(run, &labels)).collect(),
         total,
     }))
 }
 
-/// The addresses of all accounts, for administrators.
-async fn emails(app: &App, caller: &Caller) -> ApiResult<HashMap<i64, String>> {
-    if !caller.user.is_admin() {
-        return Ok(HashMap::new());
+/// What runs are shown with.
+struct Labels {
+    /// The addresses of all accounts, for administrators.
+    emails: HashMap<i64, String>,
+    prices: Prices,
+}
+
+impl Labels {
+    async fn load(app: &App, caller: &Caller) -> ApiResult<Self> {
+        let users =
+            if caller.user.is_admin() { app.database.accounts().list().await? } else { Vec::new() };
+        Ok(Self {
+            emails: users.into_iter().map(|user| (user.id, user.email)).collect(),
+            prices: Prices::load(&app.database).await?,
+        })
     }
-    let users = app.database.accounts().list().await?;
-    Ok(users.into_iter().map(|user| (user.id, user.email)).collect())
 }
 
 /// Show a run with its inputs, output and timeline.
@@ -276,8 +292,8 @@ async fn show(
     authenticated: Authenticated,
 ) -> ApiResult<JsonResponse<RunDetail>> {
     let run = find(&app, &authenticated.caller, &id).await?;
-    let emails = emails(&app, &authenticated.caller).await?;
-    Ok(JsonResponse(RunDetail::new(run, &emails)))
+    let labels = Labels::load(&app, &authenticated.caller).await?;
+    Ok(JsonResponse(RunDetail::new(run, &labels)))
 }
 
 /// Delete a run from the history. A run that goes on is stopped.
@@ -363,6 +379,57 @@ async fn stop(
         None => {}
     }
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// The answer to a question of a run.
+#[derive(Debug, Deserialize, ToSchema)]
+struct ApprovalAnswer {
+    /// `once`, `always` or `deny`
+    #[schema(pattern = "^(once|always|deny)$")]
+    answer: String,
+}
+
+impl Shape for ApprovalAnswer {
+    fn read(members: &mut Members) -> Self {
+        Self { answer: members.text("answer", Text::SOME) }
+    }
+}
+
+/// Answer whether a tool may run. The question is an event `approval` of the run.
+///
+/// Only the user of the run can answer, logged in and not with an API token. A question without an
+/// answer for two minutes counts as denied.
+#[utoipa::path(
+    post, path = "/runs/{id}/approvals/{question}", tag = "runs", security(("bearer" = [])),
+    params(
+        ("id" = String, Path, description = "The run"),
+        ("question" = String, Path, description = "The question")
+    ),
+    request_body = ApprovalAnswer,
+    responses(
+        (status = 204, description = "Answered"), docs::BadField, docs::Unauthorized,
+        docs::Forbidden, docs::Missing, docs::TooLarge, docs::BadShape, docs::TooMany
+    )
+)]
+async fn answer_question(
+    State(app): State<App>,
+    Path((id, question)): Path<(String, String)>,
+    authenticated: Authenticated<Json<ApprovalAnswer>>,
+) -> ApiResult<StatusCode> {
+    let Authenticated { caller, body: Json(given) } = authenticated;
+    let bad = |message: &str| ApiError::field(StatusCode::BAD_REQUEST, "answer", message);
+    let answer = Answer::parse(&given.answer);
+    let answer = answer.ok_or_else(|| bad("Use one of once, always, deny"))?;
+    match app.questions.answer(&id, &question, caller.user.id, answer) {
+        Ok(()) => Ok(StatusCode::NO_CONTENT),
+        Err(AnswerError::NotLasting) => {
+            Err(bad("This skill is asked about before every run: use once or deny"))
+        }
+        Err(AnswerError::Missing) => {
+            Err(ApiError::not_found("There is no such question, or it is over")
+                .with_hint("send the message again; a question waits for two minutes"))
+        }
+    }
 }
 
 /// A run that the caller may see: their own, or any for an administrator.

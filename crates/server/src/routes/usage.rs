@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use axum::{Json as JsonResponse, extract::State};
 use savoir_store::{DayUsage, Timestamp, TokenSums};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -15,10 +15,9 @@ use crate::{
     body::{Members, Shape, ShapeError},
     error::ApiResult,
     params::{Params, Query, QueryPairs},
+    prices::{Price, Prices},
 };
 
-/// The setting that holds the prices as JSON.
-const PRICES_SETTING: &str = "models:prices";
 /// Maximum number of models with a price.
 const MAX_PRICES: usize = 1000;
 const SECONDS_OF_A_DAY: i64 = 86_400;
@@ -27,31 +26,6 @@ const PRICED_DAYS: i64 = 90;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(usage_by_day)).routes(routes!(list_prices, put_prices))
-}
-
-/// What an administrator entered as the price of a model, in US dollars per million tokens.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
-struct Price {
-    input: Option<f64>,
-    output: Option<f64>,
-}
-
-type Prices = BTreeMap<String, Price>;
-
-impl Price {
-    /// The costs of some requests; `None` if no price is known.
-    fn cost(self, tokens: TokenSums) -> Option<f64> {
-        if self.input.is_none() && self.output.is_none() {
-            return None;
-        }
-        let cost = |tokens: u64, price: Option<f64>| as_real(tokens) * price.unwrap_or(0.0) / 1e6;
-        Some(cost(tokens.input_tokens, self.input) + cost(tokens.output_tokens, self.output))
-    }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "costs are rounded anyway")]
-fn as_real(tokens: u64) -> f64 {
-    tokens as f64
 }
 
 #[derive(Debug)]
@@ -137,7 +111,7 @@ async fn usage_by_day(
     authenticated.caller.check_admin()?;
     let Query(UsageQuery { days, by }) = authenticated.body;
     let rows = app.database.usage().by_day(today() - days + 1).await?;
-    let prices = stored_prices(&app).await?;
+    let prices = Prices::load(&app.database).await?;
     let labels = match by.as_str() {
         "user" => emails(&app).await?,
         _ => BTreeMap::new(),
@@ -160,7 +134,8 @@ fn report(
     let mut groups: BTreeMap<String, UsageTotals> = BTreeMap::new();
     let mut days: BTreeMap<i64, BTreeMap<String, UsageTotals>> = BTreeMap::new();
     for row in rows {
-        let cost = prices.get(&row.model).and_then(|price| price.cost(row.tokens));
+        let TokenSums { input_tokens, output_tokens, .. } = row.tokens;
+        let cost = prices.cost(&row.model, input_tokens, output_tokens);
         total.add(row.tokens, cost);
         groups.entry(key(row)).or_default().add(row.tokens, cost);
         days.entry(row.day).or_default().entry(key(row)).or_default().add(row.tokens, cost);
@@ -276,7 +251,7 @@ async fn list_prices(
     authenticated: Authenticated,
 ) -> ApiResult<JsonResponse<PriceList>> {
     authenticated.caller.check_admin()?;
-    let prices = stored_prices(&app).await?;
+    let prices = Prices::load(&app.database).await?;
     Ok(JsonResponse(price_list(&app, &prices).await?))
 }
 
@@ -298,16 +273,15 @@ async fn put_prices(
         let price = Price { input: new.input_usd_per_million, output: new.output_usd_per_million };
         (new.model, price)
     });
-    let prices: Prices = priced.filter(|(_, price)| *price != Price::default()).collect();
-    let text = serde_json::to_string(&prices).unwrap_or_default();
-    app.database.settings().put(PRICES_SETTING, &text).await?;
+    let prices = Prices::new(priced);
+    prices.save(&app.database).await?;
     tracing::info!(user = caller.user.id, "prices of models were changed");
     Ok(JsonResponse(price_list(&app, &prices).await?))
 }
 
 async fn price_list(app: &App, prices: &Prices) -> ApiResult<PriceList> {
     let used = app.database.usage().by_day(today() - PRICED_DAYS).await?;
-    let names = used.into_iter().map(|row| row.model).chain(prices.keys().cloned());
+    let names = used.into_iter().map(|row| row.model).chain(prices.models().cloned());
     let names: BTreeSet<String> = names.collect();
     let prices = names.into_iter().map(|model| {
         let price = prices.get(&model);
@@ -319,9 +293,4 @@ async fn price_list(app: &App, prices: &Prices) -> ApiResult<PriceList> {
         }
     });
     Ok(PriceList { prices: prices.collect() })
-}
-
-async fn stored_prices(app: &App) -> ApiResult<Prices> {
-    let text = app.database.settings().get(PRICES_SETTING).await?;
-    Ok(text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
 }

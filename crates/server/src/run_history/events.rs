@@ -1,6 +1,9 @@
 //! Collects the events of a run within limits.
 
-use std::{collections::VecDeque, time::Duration};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::Duration,
+};
 
 use savoir_flow::event::{Done, Event, ModelCall, sse};
 use savoir_model::{Finish, Usage};
@@ -49,6 +52,7 @@ pub(crate) struct EventLog {
     done: Option<RunState>,
     model: Option<String>,
     usage: Usage,
+    model_tokens: BTreeMap<String, [u64; 2]>,
     finish: Option<Finish>,
 }
 
@@ -103,6 +107,9 @@ impl EventLog {
         let usage = call.usage.unwrap_or_default();
         self.usage.input += usage.input;
         self.usage.output += usage.output;
+        let [input, output] = self.model_tokens.entry(call.model.clone()).or_default();
+        *input = input.saturating_add(usage.input);
+        *output = output.saturating_add(usage.output);
         self.finish = call.finish.or(self.finish);
         if let Some(error) = &call.error {
             self.error.get_or_insert_with(|| error.clone());
@@ -151,6 +158,7 @@ impl EventLog {
             model: self.model.clone(),
             input_tokens: self.usage.input,
             output_tokens: self.usage.output,
+            model_tokens: self.model_tokens.clone(),
             finish_reason: self.finish.map(|finish| finish_word(finish).to_owned()),
             error: self.error.clone().or_else(|| stopped.map(str::to_owned)),
             output: output.map(|output| shorten(&output)),
@@ -268,6 +276,7 @@ mod tests {
         }
         let end = log.end(RunState::Ok, None);
         assert_eq!((end.input_tokens, end.output_tokens), (7, 2));
+        assert_eq!(end.model_tokens["stub:one"], [7, 2]);
         assert_eq!(end.finish_reason.as_deref(), Some("length"));
         assert_eq!(end.model.as_deref(), Some("stub:one"));
     }

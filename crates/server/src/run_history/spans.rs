@@ -12,7 +12,7 @@ pub(crate) struct Span {
     id: usize,
     /// The span that this one is a part of.
     parent: Option<usize>,
-    /// `model`, `retrieval`, `tool`, `denial`, `node` or `step`
+    /// `model`, `retrieval`, `tool`, `approval`, `denial`, `node` or `step`
     kind: &'static str,
     name: String,
     /// `running`, `ok` or `failed`
@@ -64,6 +64,7 @@ impl Timeline {
             "node_error" => self.close_node(node.as_deref(), event, "failed"),
             "usage" => self.model_call(event, node.as_deref()),
             "thought" => self.thought(event, node.as_deref()),
+            "approval" => self.approval(event),
             _ => {}
         }
     }
@@ -121,6 +122,24 @@ impl Timeline {
             span.start_ms = event.at.saturating_sub(took);
             span.duration_ms = Some(took);
             span.state = if failed { "failed" } else { "ok" };
+        }
+    }
+
+    /// A question about a tool; its answer comes as a second event with the same id.
+    fn approval(&mut self, event: &RecordedEvent) {
+        let id = &event.data["id"];
+        let asked = self.spans.iter().rfind(|span| {
+            span.kind == "approval" && span.duration_ms.is_none() && span.detail["id"] == *id
+        });
+        match asked.map(|span| span.id) {
+            Some(span) => {
+                let allowed = ["once", "always"].map(Value::from).contains(&event.data["answer"]);
+                self.close(span, event, if allowed { "ok" } else { "failed" });
+            }
+            None => {
+                let tool = text(&event.data, "tool").unwrap_or_default();
+                self.open("approval", tool, event, None);
+            }
         }
     }
 
@@ -239,6 +258,19 @@ mod tests {
             ]
         );
         assert_eq!(spans[0].detail["output"], "x");
+    }
+
+    #[test]
+    fn question_and_answer_are_one_span() {
+        let events = [
+            event(1, "thought", json!({"type": "tool", "status": "start", "tool": "add"})),
+            event(2, "approval", json!({"id": "q", "tool": "add", "choices": ["once", "deny"]})),
+            event(50, "approval", json!({"id": "q", "answer": "deny"})),
+        ];
+        let spans = spans(&events);
+        assert_eq!((spans[1].kind, spans[1].name.as_str()), ("approval", "add"));
+        assert_eq!((spans[1].state, spans[1].duration_ms), ("failed", Some(48)));
+        assert_eq!(spans[1].detail["answer"], "deny");
     }
 
     #[test]

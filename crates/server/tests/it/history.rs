@@ -44,6 +44,21 @@ async fn ended(client: &Client, id: &str) -> Value {
 }
 
 #[tokio::test]
+async fn runs_have_the_cost_of_their_models() {
+    let (server, _, ada) = with(&[]).await;
+    let admin = server.register(ADMIN).await;
+    let id = run_id(&greet(&ada).await);
+    assert_eq!(ended(&ada, &id).await["cost_usd"], Value::Null, "no price is known");
+    let price = json!({"model": "stub-1", "input_usd_per_million": 100_000, "output_usd_per_million": 200_000});
+    let put = admin.put("/api/v1/admin/prices", &json!({"prices": [price]})).await;
+    assert_eq!(put.status, 200, "{}", put.text);
+    // 7 input tokens, 2 output tokens.
+    let run = ended(&ada, &id).await;
+    assert!((run["cost_usd"].as_f64().unwrap() - 1.1).abs() < 1e-9, "{run}");
+    assert_eq!(ada.get(RUNS).await.json()["runs"][0]["cost_usd"], run["cost_usd"]);
+}
+
+#[tokio::test]
 async fn run_of_skill_is_recorded() {
     let (_server, _, ada) = with(&[]).await;
     let reply = greet(&ada).await;

@@ -11,11 +11,13 @@ use std::{
 
 use semver::Version;
 
-use super::{PackageName, Registry};
+use super::{PackageName, Registry, facts::read_name};
 use crate::{
     StoreError,
-    sql::{Value, insert_rows, sql},
+    sql::{Value, among, insert_rows, sql},
 };
+
+const MAX_NAMES_PER_QUERY: usize = 500;
 
 /// Downloads that this process saw since it last wrote them down.
 #[derive(Debug, Default)]
@@ -73,8 +75,12 @@ impl DownloadCounter {
 }
 
 impl Registry<'_> {
-    /// Writes down what was counted. What cannot be written is counted on.
-    pub async fn add_downloads(&self, counter: &DownloadCounter) -> Result<(), StoreError> {
+    /// Stores what was counted, and returns the packages that were downloaded. What cannot be
+    /// stored is counted again.
+    pub async fn add_downloads(
+        &self,
+        counter: &DownloadCounter,
+    ) -> Result<Vec<PackageName>, StoreError> {
         let mut seen = counter.take();
         // Two processes that lock rows in the same order do not wait for each other in a circle.
         seen.sort_unstable();
@@ -91,13 +97,31 @@ impl Registry<'_> {
             insert_rows(&mut transaction, head, rows, tail).await?;
             transaction.commit().await
         };
-        let written = written.await;
-        if written.is_err() {
+        if let Err(error) = written.await {
             for (key, number) in seen {
                 counter.add(key, number);
             }
+            return Err(error);
         }
-        written
+        seen.dedup_by(|((a, _), _), ((b, _), _)| a == b);
+        seen.iter().map(|((package, _), _)| read_name(package)).collect()
+    }
+
+    /// How often some packages were downloaded. Those without a download are left out.
+    pub async fn downloads_of(
+        &self,
+        packages: &[PackageName],
+    ) -> Result<HashMap<PackageName, u64>, StoreError> {
+        let mut found = HashMap::with_capacity(packages.len());
+        for chunk in packages.chunks(MAX_NAMES_PER_QUERY) {
+            let ids = chunk.iter().map(PackageName::id);
+            let select = "SELECT package, number FROM downloads WHERE package IN";
+            for row in among(select, ids).all(self.reader()).await? {
+                let number: &mut u64 = found.entry(read_name(&row.text(0)?)?).or_default();
+                *number = number.saturating_add(row.count(1)?);
+            }
+        }
+        Ok(found)
     }
 
     /// How often the versions of a package were downloaded.

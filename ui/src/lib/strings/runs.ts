@@ -32,11 +32,20 @@ export const runs = {
   noLog: 'The log is empty.',
   details: 'Details',
   sources: 'Sources',
+  openPassage: (number: number) => `Source ${number}`,
   error: 'Why it failed',
   failedHint: 'The steps and the log below say more. If it is about the model, check the models in Administration or the log of the server.',
   about: 'About',
   facts: {
     kind: 'Kind', started: 'Started', duration: 'Duration', model: 'Model', input: 'Input tokens', output: 'Output tokens', cost: 'Cost', user: 'Started by', id: 'Id',
+  },
+  access: {
+    title: 'What its tools accessed',
+    lists: {
+      denied: 'Denied files', denied_hosts: 'Denied hosts', written: 'Written files', read: 'Read files', hosts: 'Hosts', programs: 'Programs',
+    },
+    nothing: 'Its tools accessed no files of yours and no hosts.',
+    more: (many: number) => `${many} more are not listed.`,
   },
   spans: {
     model: 'Model call', retrieval: 'Retrieval', tool: 'Tool call', denial: 'Sandbox denial', approval: 'Approval', node: 'Node', step: 'Step',

@@ -28,12 +28,37 @@ export interface Span {
   detail?: Record<string, unknown> | null
 }
 
+/** What the tools of a run accessed, as the sandbox saw it. */
+export interface Access {
+  read: string[]
+  written: string[]
+  denied: string[]
+  programs: string[]
+  hosts: string[]
+  denied_hosts: string[]
+  more: number
+}
+
+const LISTS = ['read', 'written', 'denied', 'programs', 'hosts', 'denied_hosts'] as const
+
+/** Joins what the tool calls of a run accessed; undefined if no tool ran in the sandbox. */
+export function accessOf(spans: Span[]): Access | undefined {
+  const parts = spans.flatMap(({ detail }) => (detail?.access ? [detail.access as Partial<Access>] : []))
+  if (!parts.length) return undefined
+  const joined: Access = { read: [], written: [], denied: [], programs: [], hosts: [], denied_hosts: [], more: 0 }
+  for (const part of parts) {
+    for (const list of LISTS) joined[list] = [...new Set([...joined[list], ...(part[list] ?? [])])].toSorted()
+    joined.more += part.more ?? 0
+  }
+  return joined
+}
+
 export interface RunDetail extends RunItem {
   inputs?: Record<string, unknown> | null
   output?: string | null
   spans?: Span[]
   log?: { at_ms: number; level: string; message: string }[]
-  citations?: { title?: string; doc_id?: string; text: string; score?: number }[]
+  citations?: { doc_id: string; chunk_index: number; text: string; score: number }[]
   rerun?: { path: string; body: unknown } | null
 }
 

@@ -8,9 +8,14 @@ use savoir_store::registry::{
     Package, PackageName, PackageVersion, ScanResult, Signature, SignatureState, Signer, Summary,
 };
 use savoir_store::{StoreError, Timestamp};
+use semver::Version;
 use serde_json::Value;
 
-use super::error::{RegistryApiError, RegistryResult};
+use super::{
+    error::{RegistryApiError, RegistryResult},
+    extract::registry,
+};
+use crate::app::App;
 
 /// The key in the metadata of a version for the changelog of its publisher.
 pub(super) const CHANGELOG: &str = "changelog";
@@ -20,7 +25,18 @@ pub(super) fn name(package: &PackageName) -> RegistryResult<Name> {
     Name::parse(&package.to_string()).map_err(|error| RegistryApiError::failed(&error))
 }
 
-pub(super) fn summary(summary: &Summary) -> RegistryResult<wire::Summary> {
+/// The summaries of some packages, with their downloads.
+pub(super) async fn summaries(
+    app: &App,
+    packages: &[Summary],
+) -> RegistryResult<Vec<wire::Summary>> {
+    let names: Vec<PackageName> = packages.iter().map(|found| found.package.clone()).collect();
+    let downloads = registry(app).downloads_of(&names).await?;
+    let downloads_of = |package: &PackageName| downloads.get(package).copied().unwrap_or(0);
+    packages.iter().map(|found| summary(found, downloads_of(&found.package))).collect()
+}
+
+fn summary(summary: &Summary, downloads: u64) -> RegistryResult<wire::Summary> {
     Ok(wire::Summary {
         name: name(&summary.package)?,
         latest_version: summary.latest.as_ref().map(ToString::to_string),
@@ -32,6 +48,7 @@ pub(super) fn summary(summary: &Summary) -> RegistryResult<wire::Summary> {
         homepage: summary.homepage.clone(),
         repository: summary.repository.clone(),
         updated_at: Some(summary.updated_at.to_string()),
+        downloads: Some(downloads),
     })
 }
 
@@ -44,7 +61,12 @@ fn publisher(package: &PackageName) -> Option<String> {
 pub(super) fn detail(
     package: &Package,
     readme: Option<String>,
+    downloads: &[(Version, u64)],
 ) -> RegistryResult<wire::PackageDetail> {
+    let downloads_of = |version: &Version| {
+        downloads.iter().find(|(known, _)| known == version).map_or(0, |(_, number)| *number)
+    };
+    let total: u64 = downloads.iter().map(|(_, number)| *number).sum();
     let whole = || package.summary.deprecated.clone();
     let to_summary = |version: &savoir_store::registry::VersionSummary| wire::VersionSummary {
         version: version.version.clone(),
@@ -56,9 +78,10 @@ pub(super) fn detail(
         yanked: version.yanked || version.blocked.is_some(),
         yanked_reason: version.blocked.clone().or_else(|| version.yanked_why.clone()),
         deprecated: version.deprecated.clone().or_else(whole),
+        downloads: Some(downloads_of(&version.version)),
     };
     Ok(wire::PackageDetail {
-        summary: summary(&package.summary)?,
+        summary: summary(&package.summary, total)?,
         readme,
         deprecated: package.summary.deprecated.clone(),
         versions: package.versions.iter().map(to_summary).collect(),

@@ -295,7 +295,7 @@ async fn publisher(
         downloads: found.downloads,
         reputation: found.reputation(),
         rating: found.rating.into(),
-        skills: skills.items.iter().map(render::summary).collect::<RegistryResult<_>>()?,
+        skills: render::summaries(&app, &skills.items).await?,
     };
     Ok(json(&shown)?.respond(&method, &headers))
 }

@@ -113,8 +113,6 @@ async fn summaries(app: &App, hits: &SearchHits) -> RegistryResult<Vec<wire::Sum
         found.into_iter().map(|summary| (summary.package.clone(), summary)).collect();
     let there = names.iter().filter_map(|name| found.remove(name));
     // The index may be slightly older than the database, so some skills may be missing.
-    there
-        .filter(|summary| summary.latest.is_some())
-        .map(|summary| render::summary(&summary))
-        .collect()
+    let there: Vec<Summary> = there.filter(|summary| summary.latest.is_some()).collect();
+    render::summaries(app, &there).await
 }

@@ -135,7 +135,7 @@ async fn list(
             let ListRequest { filter, order, limit } = &wanted;
             let page = registry(&app).list(filter, *order, Some(&cursor), *limit).await?;
             wire::Page {
-                items: page.items.iter().map(render::summary).collect::<RegistryResult<_>>()?,
+                items: render::summaries(&app, &page.items).await?,
                 next_cursor: page.next.map(|next| next.to_string()),
                 page: None,
                 per_page: None,
@@ -152,7 +152,7 @@ async fn first_page(app: &App, wanted: &ListRequest) -> RegistryResult<wire::Pag
     let ListRequest { filter, order, limit } = wanted;
     let found = registry(app).list(filter, *order, None, *limit).await?;
     let next_cursor = found.next.as_ref().map(ToString::to_string);
-    let items = found.items.iter().map(render::summary).collect::<RegistryResult<Vec<_>>>()?;
+    let items = render::summaries(app, &found.items).await?;
     if next_cursor.is_some() {
         let page = page_by_number(app, wanted, 1).await?;
         return Ok(wire::Page { items, next_cursor, ..page });
@@ -175,9 +175,9 @@ async fn page_by_number(app: &App, wanted: &ListRequest, page: u64) -> RegistryR
     let (mut items, mut cursor, mut seen) = (Vec::new(), None, 0);
     let all_seen = loop {
         let found = registry(app).list(filter, *order, cursor.as_ref(), 1000).await?;
-        for summary in &found.items {
+        for summary in found.items {
             if (skip..end).contains(&seen) {
-                items.push(render::summary(summary)?);
+                items.push(summary);
             }
             seen += 1;
         }
@@ -189,7 +189,7 @@ async fn page_by_number(app: &App, wanted: &ListRequest, page: u64) -> RegistryR
     // Without a filter, the size of the search index is a good estimate.
     let known = app.registry_state.search().map_or(0, |index| index.skill_count());
     Ok(wire::Page {
-        items,
+        items: render::summaries(app, &items).await?,
         next_cursor: None,
         page: Some(page),
         per_page: Some(*limit),
@@ -331,7 +331,8 @@ async fn show_package(
         let missing = || RegistryApiError::not_found(format!("there is no skill {name} here"));
         let package = registry(app).package(name).await?.ok_or_else(missing)?;
         let readme = readme(app, &package).await?;
-        json(&render::detail(&package, readme)?)
+        let downloads = registry(app).downloads(name).await?;
+        json(&render::detail(&package, readme, &downloads)?)
     })
     .await
 }

@@ -142,13 +142,15 @@ async fn downloads_are_added_up() {
         let registry = shop.registry();
         let (a, b) = tokio::join!(registry.add_downloads(&here), other.add_downloads(&there));
         a.and(b).unwrap();
-        registry.add_downloads(&here).await.unwrap();
+        assert_eq!(registry.add_downloads(&here).await.unwrap(), [], "nothing is new");
         let found = registry.downloads(&tool).await.unwrap();
         assert_eq!(found, [(one.clone(), 6), (two, 1)]);
+        let of_all = registry.downloads_of(&[tool.clone(), name("acme/other")]).await.unwrap();
+        assert_eq!(of_all, [(tool.clone(), 7)].into());
         database.close().await;
         here.count(&tool, &one);
         assert!(other.add_downloads(&here).await.is_err());
-        registry.add_downloads(&here).await.unwrap();
+        assert_eq!(registry.add_downloads(&here).await.unwrap(), [tool.clone()]);
         assert_eq!(
             registry.downloads(&tool).await.unwrap()[0].1,
             7,
