@@ -278,7 +278,7 @@ describe('administration', () => {
       '': 'Busiest routes', accounts: 'grace@example.org', models: 'Anthropic', limits: 'Storage per account', usage: 'Usage', log: 'a run failed', backup: 'On the machine of the server',
     }
     for (const theme of ['light', 'dark'] as const) {
-      for (const width of [1280, 390]) {
+      for (const width of [1280, 360]) {
         const { page, context, problems } = await openLoggedIn(app, '/account', { theme, width, height: 900 })
         await answer(page)
         for (const [part, text] of Object.entries(ready)) {

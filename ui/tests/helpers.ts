@@ -208,8 +208,8 @@ export async function checkFits(page: Page, what = page.url()): Promise<void> {
 /** Checks a page in both themes and at two widths, and keeps pictures in test-output/. */
 export async function checkLooks(app: App, name: string, path: string, ready: (page: Page) => Promise<unknown>): Promise<void> {
   for (const theme of ['light', 'dark'] as const) {
-    for (const width of [1280, 390]) {
-      const { page, context, problems } = await openLoggedIn(app, path, { theme, width, height: width === 390 ? 844 : 800 })
+    for (const width of [1280, 360]) {
+      const { page, context, problems } = await openLoggedIn(app, path, { theme, width, height: 800 })
       await ready(page)
       await picture(page, `${name}-${theme}-${width}`)
       await checkAccessible(page, `${name}, ${theme}, ${width} px`)

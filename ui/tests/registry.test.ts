@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { Page } from 'playwright-core'
-import { ADMIN, binary, checkAccessible, openLoggedIn, openTab, picture, startApp, stopBrowser, until, type App } from './helpers.ts'
+import { ADMIN, binary, checkAccessible, checkFits, openLoggedIn, openTab, picture, startApp, stopBrowser, until, type App } from './helpers.ts'
 import { chooseArchive, curious, publish, skill, thief } from './packages.ts'
 
 const BOB = { email: 'bob@example.org', password: 'battery staple' }
@@ -41,7 +41,12 @@ describe('registry', () => {
     await page.getByLabel('Namespace', { exact: true }).selectOption('a new namespace…')
     await page.getByLabel('New namespace').fill('acme')
     await page.getByLabel('What changed').fill('It greets.')
+    await page.getByRole('region', { name: 'Report' }).getByText('scan: passed').waitFor({ timeout: 60_000 })
     await checkAccessible(page, 'publish report')
+    await page.setViewportSize({ width: 360, height: 800 })
+    await checkFits(page, 'publish report, 360 px')
+    await picture(page, 'registry-report-360', true)
+    await page.setViewportSize({ width: 1280, height: 800 })
     await page.getByRole('button', { name: 'Publish acme/greeter 1.0.0' }).click()
     await page.getByRole('main').getByText('acme/greeter 1.0.0 is published').waitFor({ timeout: 60_000 })
     await checkAccessible(page, 'published')
@@ -188,7 +193,11 @@ describe('registry', () => {
     const { page, context, problems } = await openLoggedIn(app, '/registry/publish?namespace=acme')
     await chooseArchive(page, 'thief.zip', thief)
     const button = page.getByRole('button', { name: 'Publish acme/thief 1.0.0' })
-    if (await button.isEnabled()) await button.click()
+    await page.getByText('It would not be published: the scan found what harmful skills do').waitFor({ timeout: 60_000 })
+    await page.getByText(/, line \d+/).first().waitFor()
+    await checkAccessible(page, 'a report with findings')
+    await picture(page, 'registry-report-blocked', true)
+    await button.click()
     const alert = page.getByRole('main').getByRole('alert')
     await alert.getByText('The scan found what harmful skills do. Nothing was stored.').waitFor({ timeout: 60_000 })
     await alert.getByText('Code is fetched from the network and executed at once.').waitFor()

@@ -50,7 +50,7 @@ describe('smoke', () => {
   })
 
   test('main_pages_are_accessible_and_fit_a_phone', async () => {
-    const { page, context } = await openTab(app, { theme: 'dark', width: 390, height: 844 })
+    const { page, context } = await openTab(app, { theme: 'dark', width: 360, height: 800 })
     await context.request.post(`${app.url}/api/v1/auth/session`, { data: ADMIN, headers: { 'x-savoir-app': '1' } })
     for (const place of ['/', '/skills/meeting-minutes', `/chat/${sample.chat}`, '/admin']) {
       if (!routeOf(place)) continue

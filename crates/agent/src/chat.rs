@@ -3,7 +3,7 @@
 mod tools;
 mod workflow;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use savoir_flow::{
     event::{Done, Emitter, Event, Gone, Thought},
@@ -52,6 +52,8 @@ pub struct ChatTurn {
     pub model: Option<String>,
     /// The user who sends the message.
     pub user: i64,
+    /// How much longer the answer may take, because its user may have to answer questions.
+    pub extra_time: Duration,
 }
 
 impl ChatService {

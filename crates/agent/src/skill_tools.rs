@@ -122,6 +122,14 @@ impl SkillTools {
         tools
     }
 
+    /// A copy that asks another user, without skills.
+    #[must_use]
+    pub fn with_asker(&self, asker: Arc<dyn Asker>) -> Self {
+        let mut tools = self.without_skills();
+        tools.environment.asker = asker;
+        tools
+    }
+
     /// Explains why the tools of a skill are not offered in this mode, with a hint.
     pub fn explain_not_in_mode(&self, skill: &Skill) -> Option<String> {
         let mode = &self.environment.mode;
@@ -204,12 +212,6 @@ impl SkillTools {
         let loaded_skill = self.load_offered_skill(skill).await?;
         let atomic =
             loaded_skill.skill.tools.iter().any(|known| known.name == tool && known.atomic);
-        let turn = self.queue.acquire(atomic).await;
-        let place = match &self.queue.slots {
-            // The semaphore is never closed, so this does not fail.
-            Some(slots) => Arc::clone(slots).acquire_owned().await.ok(),
-            None => None,
-        };
         let (environment, own) = match &self.workspaces {
             Some(workspaces) => {
                 let (environment, folder) = self.environment.in_workspace(workspaces)?;
@@ -225,6 +227,13 @@ impl SkillTools {
             let error = RunError::refused(refused.code(), &refused);
             environment.record_rejected(&plan, &loaded_skill, "refused", error)
         })?;
+        // A question that waits for its answer must not make the runs of others wait.
+        let turn = self.queue.acquire(atomic).await;
+        let place = match &self.queue.slots {
+            // The semaphore is never closed, so this does not fail.
+            Some(slots) => Arc::clone(slots).acquire_owned().await.ok(),
+            None => None,
+        };
         // Dropping this future stops the run; other calls wait until it has ended.
         let _guard = plan.cancel_on_drop();
         let work = move || {
@@ -455,7 +464,8 @@ fn answer(finished: &FinishedRun, left: &LeftFiles) -> ToolAnswer {
         data["put_aside"] = json!(moved.take(MAX_NAMED).collect::<Vec<_>>());
     }
     let failure = (!envelope.success).then(|| "tool-failed".to_owned());
-    ToolAnswer { failure, ..ToolAnswer::data(data) }
+    let access = Some(finished.record.access_summary()).filter(|access| !access.is_empty());
+    ToolAnswer { failure, access, ..ToolAnswer::data(data) }
 }
 
 fn refused(error: &RunError) -> ToolAnswer {

@@ -41,6 +41,8 @@ pub enum Event {
         /// What happened, and what to do about it.
         message: String,
     },
+    /// A question whether a tool may run, or its answer. Only runs whose user can answer have them.
+    Approval(Map<String, Value>),
     /// The run failed.
     Error {
         /// The reason, as a sentence.
@@ -199,6 +201,7 @@ impl Event {
             Self::Token { .. } => "token",
             Self::Citation { .. } => "citation",
             Self::Warning { .. } => "warning",
+            Self::Approval(_) => "approval",
             Self::Error { .. } => "error",
             Self::Done(_) => "done",
             Self::WorkflowStart { .. } => "workflow_start",
@@ -241,6 +244,11 @@ impl Serialize for Event {
         let mut map = serializer.serialize_map(None)?;
         match self {
             Self::Thought(_) => {}
+            Self::Approval(members) => {
+                for (key, value) in members {
+                    map.serialize_entry(key, value)?;
+                }
+            }
             Self::Token { node, content } => {
                 if let Some(node) = node {
                     map.serialize_entry("node_id", &**node)?;

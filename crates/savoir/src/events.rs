@@ -157,6 +157,8 @@ impl Printer {
             Event::Token { node: None, content } => self.print_text(&content)?,
             Event::Citation { sources, .. } => self.sources.extend(sources),
             Event::Warning { message, .. } => self.step(&format!("warning: {message}"))?,
+            // The terminal asks its questions itself.
+            Event::Approval(_) => {}
             Event::Error { message } | Event::WorkflowError { error: message } => {
                 self.failed = Some(message);
             }

@@ -100,6 +100,7 @@ pub(crate) fn scope(method: &Method, route: &str) -> Scope {
     match rest {
         "auth/me" => Scope::Account,
         "skills/{name}/run" => Scope::SkillsRun,
+        "runs/{id}/approvals/{question}" => Scope::Person,
         "workflows/{id}/execute" | "workflows/executions/{id}/resume" => Scope::WorkflowsRun,
         "chat/models" | "settings/feature-flags" | "settings/embedding" if reads => Scope::Account,
         _ => match rest.split('/').next().unwrap_or_default() {

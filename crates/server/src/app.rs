@@ -15,6 +15,7 @@ use crate::{
     metrics::Metrics,
     personal::{SkillWriter, catalog::Catalog},
     providers,
+    questions::Questions,
     readiness::Readiness,
     run_history::RunHistory,
     skill_lookup::Skills,
@@ -38,6 +39,8 @@ pub struct Inner {
     pub(crate) keys: Keys,
     pub(crate) metrics: Metrics,
     pub(crate) history: RunHistory,
+    /// Questions about tools that wait for an answer.
+    pub(crate) questions: Questions,
     pub(crate) readiness: Readiness,
     /// Runs in progress. They continue after their client disconnects.
     pub(crate) tasks: TaskTracker,
@@ -90,6 +93,7 @@ impl App {
             keys,
             metrics: Metrics::default(),
             history: RunHistory::default(),
+            questions: Questions::default(),
             readiness: Readiness::default(),
             tasks: TaskTracker::new(),
             turns: AttemptSlots::default(),

@@ -11,11 +11,14 @@ use savoir_skill::{
     read,
     skill::Runner,
 };
-use savoir_store::{ResourceEntry, SkillFacts};
+use savoir_store::{Resource, ResourceEntry, SkillFacts};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::skill_lookup::ParsedSkill;
+use crate::{
+    skill_lookup::ParsedSkill,
+    skill_scan::{self, FindingView},
+};
 
 /// The context of the models for which agents are simulated.
 const CONTEXT_TOKENS: usize = 200_000;
@@ -31,6 +34,10 @@ pub(crate) struct Insight {
     files: Vec<FileView>,
     provenance: ProvenanceView,
     history: Vec<HistoryItem>,
+    /// What the scan recommends: `allow`, `review` or `block`
+    verdict: &'static str,
+    /// What the scan found, the most severe first.
+    findings: Vec<FindingView>,
 }
 
 /// Estimated tokens.
@@ -55,9 +62,9 @@ struct AgentView {
 }
 
 /// Something that the skill may do.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct PermissionView {
-    permission: String,
+    pub(crate) permission: String,
     /// In plain words.
     phrase: String,
     reason: String,
@@ -100,11 +107,12 @@ struct HistoryItem {
     change: &'static str,
 }
 
-/// Describes a skill.
+/// Describes a skill and scans it. Takes time: call it on a blocking thread.
 pub(crate) fn describe(
     kept: &ParsedSkill,
     facts: &SkillFacts,
     files: Vec<ResourceEntry>,
+    resources: &[Resource],
 ) -> Insight {
     let text = without_owner(&kept.file.text);
     let reading = read(Source::new(text.clone()), None);
@@ -114,6 +122,7 @@ pub(crate) fn describe(
     if updated > created {
         history.push(HistoryItem { at: updated.to_string(), change: "changed" });
     }
+    let report = skill_scan::scan(&kept.file.text, resources);
     Insight {
         dialect: reading.skill.dialect.id(),
         tokens: TokenCount {
@@ -134,6 +143,8 @@ pub(crate) fn describe(
             installed_at: created.to_string(),
         },
         history,
+        verdict: report.verdict.as_str(),
+        findings: skill_scan::explain(&report),
     }
 }
 
@@ -152,20 +163,8 @@ fn agent_view(host: &HostRules, name: &str, text: &str) -> AgentView {
 }
 
 pub(crate) fn permissions(skill: &Skill) -> Vec<PermissionView> {
-    let mut views = Vec::new();
-    for permission in &skill.permissions {
-        let reason = permission_reason(skill, permission);
-        views.extend(describe_permission(permission).into_iter().map(|described| PermissionView {
-            permission: permission.to_string(),
-            phrase: described.phrase,
-            reason: reason.clone(),
-            level: match described.level {
-                PermissionLevel::Low => "low",
-                PermissionLevel::Medium => "medium",
-                PermissionLevel::High => "high",
-            },
-        }));
-    }
+    let mut views =
+        describe_permissions(&skill.permissions, |permission| permission_reason(skill, permission));
     for grant in skill.policy.allowed_tools.iter().flatten() {
         let name = grant.display_name();
         let runs = ["run_command", "bash", "shell"].contains(&grant.normalized().as_str());
@@ -177,6 +176,27 @@ pub(crate) fn permissions(skill: &Skill) -> Vec<PermissionView> {
         });
     }
     views
+}
+
+/// Permissions in plain words, each with a reason.
+pub(crate) fn describe_permissions<'a>(
+    permissions: impl IntoIterator<Item = &'a Permission>,
+    reason: impl Fn(&Permission) -> String,
+) -> Vec<PermissionView> {
+    let describe = |permission: &'a Permission| {
+        let reason = reason(permission);
+        describe_permission(permission).into_iter().map(move |described| PermissionView {
+            permission: permission.to_string(),
+            phrase: described.phrase,
+            reason: reason.clone(),
+            level: match described.level {
+                PermissionLevel::Low => "low",
+                PermissionLevel::Medium => "medium",
+                PermissionLevel::High => "high",
+            },
+        })
+    };
+    permissions.into_iter().flat_map(describe).collect()
 }
 
 /// Why the skill needs a permission: a tool that uses it, else the declaration.

@@ -10,9 +10,10 @@
 //!   the web app sends them, `throttle` slows down password guessing, `client` finds the address of
 //!   a client.
 //! - `run_history` records everything that runs. `executions` starts workflows, `stream` turns
-//!   engine events into server-sent events, `providers` keeps the models that administrators add.
-//!   `skill_lookup` finds the skills that a user can see, `insight` describes them, [`ToolRunner`]
-//!   runs their tools.
+//!   engine events into server-sent events, `providers` keeps the models that administrators add,
+//!   `prices` what they cost.
+//!   `skill_lookup` finds the skills that a user can see, `insight` describes them, `skill_scan`
+//!   scans them, [`ToolRunner`] runs their tools, `questions` asks users about these.
 //! - [`personal`] stores skills of users: import, export, lifecycle, catalog, integrations.
 //! - `routes/registry` publishes and finds skills; `savoir_registry` has the search index and
 //!   vetting.
@@ -44,13 +45,16 @@ mod middleware;
 mod pages;
 mod params;
 pub mod personal;
+mod prices;
 mod providers;
+mod questions;
 mod readiness;
 mod routes;
 mod run;
 mod run_history;
 mod session_cookie;
 mod skill_lookup;
+mod skill_scan;
 mod stream;
 mod throttle;
 mod tool_runner;

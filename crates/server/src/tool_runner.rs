@@ -1,10 +1,11 @@
 //! Runs tools of skills on the server, if the operator allows it.
 //!
 //! Tools run as with `savoir run`: from the folder of their skill, after an approval by the
-//! operator, and in the sandbox. Nobody can be asked during a run, so a tool without approval is
-//! rejected with the command that approves it. Every run starts in its own empty folder, and sees
-//! no environment variables of the server that may be secrets. Files that a tool leaves in its
-//! folder are stored for some time; the user for whom the tool ran can download them.
+//! operator, and in the sandbox. In a conversation, an administrator is asked (see `questions`);
+//! elsewhere nobody can be asked, so a tool without approval is rejected with the command that
+//! approves it. Every run starts in its own empty folder, and sees no environment variables of the
+//! server that may be secrets. Files that a tool leaves in its folder are stored for some time; the
+//! user for whom the tool ran can download them.
 
 use std::{fmt, path::Path, sync::Arc};
 

@@ -1,5 +1,5 @@
 //! Answers chat messages with an agent that can use skills and the knowledge base of the
-//! conversation. Nobody can be asked for approval here, so tools that need approval do not run.
+//! conversation. If nobody can be asked for approval, tools that need approval do not run.
 
 use std::sync::Arc;
 
@@ -83,7 +83,10 @@ impl ChatService {
             library,
             skill_tools: skill_tools.map(Arc::new),
             tools: search.into_iter().collect(),
-            limits: TurnLimits { time: self.services.limits.answer, ..TurnLimits::default() },
+            limits: TurnLimits {
+                time: self.services.limits.answer + turn.extra_time,
+                ..TurnLimits::default()
+            },
             forks: Forks::SeparateAgent,
         }
     }

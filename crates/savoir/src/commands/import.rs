@@ -23,7 +23,8 @@ use crate::{error::CommandError, output, runtime, storage_args::StorageArgs};
 An existing skill of the same name and owner is replaced with all its files. Without --owner the
 skill belongs to all users. Other users can have a skill of the same name. From a zip, tools.py and
 files in references/, scripts/ and assets/ are stored; from a folder, all files. Binary files and
-files of more than 256 KiB are skipped.
+files of more than 256 KiB are skipped. A skill in which the scan finds something is disabled until
+a user has reviewed it.
 
 Examples:
   savoir import weekly-report/SKILL.md --owner ada@example.com
@@ -88,21 +89,27 @@ async fn import_and_print(
 ) -> Result<ExitCode, CommandError> {
     let owner_id = owner_id(skill_writer.database(), args.owner.as_deref()).await?;
     let (requested_name, notes) = (package.name.clone(), package.notes.clone());
-    let imported = skill_writer
+    let (imported, report) = skill_writer
         .import(package, owner_id, ImportSource::Person)
         .await
         .map_err(CommandError::input)?;
     let name = imported.file.name();
     let paths = skill_writer.paths(&imported.file.key).await?;
     if args.json {
-        let item = Item::new(&imported.file, &imported.facts, paths).with_notes(notes);
+        let item = Item::new(&imported.file, &imported.facts, paths)
+            .with_notes(notes)
+            .with_verdict(report.verdict);
         let item = serde_json::to_value(item).map_err(CommandError::input)?;
         output::json(&item)?;
     } else {
         let what = if imported.is_new { "was added" } else { "was replaced" };
         let files =
             if paths.is_empty() { String::new() } else { format!(", with {} files", paths.len()) };
-        let disabled = if imported.facts.enabled { "" } else { "; it is still disabled" };
+        let disabled = match (imported.facts.enabled, imported.is_new) {
+            (true, _) => "",
+            (false, true) => "; it is disabled",
+            (false, false) => "; it is still disabled",
+        };
         let renamed = if name == requested_name {
             String::new()
         } else {
@@ -110,6 +117,11 @@ async fn import_and_print(
         };
         for note in &notes {
             output::note(note);
+        }
+        if let Some(finding) = report.reason() {
+            let place = format!("{}:{}", finding.path, finding.line);
+            output::note(&format!("{place}: {} ({})", finding.message, finding.rule.id));
+            output::note("a user can review and enable it on its page in the web app");
         }
         output::text(&output::sanitize(&format!("{name} {what}{files}{disabled}{renamed}\n")))?;
     }

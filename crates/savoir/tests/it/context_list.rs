@@ -118,7 +118,7 @@ fn simulation_lists_hidden_skills() {
 
 #[test]
 fn simulation_without_a_skill_lists_what_changes() {
-    // More descriptions than fit into the list of a small context.
+    // More descriptions than fit into the list.
     let skills: Vec<(String, String)> = (0..40)
         .map(|n| {
             (format!(".claude/skills/s{n:02}"), format!("description: {}", "word ".repeat(60)))
@@ -127,7 +127,7 @@ fn simulation_without_a_skill_lists_what_changes() {
     let skills: Vec<(&str, &str)> =
         skills.iter().map(|(place, head)| (place.as_str(), head.as_str())).collect();
     let sandbox = test_env(&skills);
-    let simulate = ["simulate", "--agent", "claude-code", "--context", "128000", "--json"];
+    let simulate = ["simulate", "--agent", "claude-code", "--json"];
     let now = run(&sandbox, &simulate).json();
     assert!(now.get("difference").is_none(), "{now}");
     let visible = |told: &serde_json::Value| {
@@ -139,13 +139,13 @@ fn simulation_without_a_skill_lists_what_changes() {
             .count()
     };
     assert!(visible(&now) < 40, "not all fit: {now}");
-    let names: Vec<String> = (0..20).map(|n| format!("s{n:02}")).collect();
+    let names: Vec<String> = (0..35).map(|n| format!("s{n:02}")).collect();
     let without = format!("--without={}", names.join(","));
     let then = run(&sandbox, &[&simulate[..], &[without.as_str()]].concat()).json();
     let left_out = then["skills"].as_array().unwrap().iter().find(|one| one["name"] == "s00");
     assert_eq!(left_out.unwrap()["why"], "it is left out with --without");
     let difference = &then["difference"];
-    assert_eq!(difference["without"].as_array().unwrap().len(), 20);
+    assert_eq!(difference["without"].as_array().unwrap().len(), 35);
     let changes = difference["changes"].as_array().unwrap();
     assert!(changes.iter().any(|one| one["after"] == "whole"), "{difference}");
     let printed = run(&sandbox, &["simulate", "--agent", "claude-code", "--without", "s00"]);

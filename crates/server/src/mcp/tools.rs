@@ -441,7 +441,7 @@ fn with_origin(data: Value, note: Option<&str>) -> Value {
 
 /// The response for the client. The text of a skill is in its own block, and marked.
 pub(super) fn result(answered: ToolCallAnswer) -> CallToolResult {
-    let ToolCallAnswer { answer: ToolAnswer { text, data, failure }, words, .. } = answered;
+    let ToolCallAnswer { answer: ToolAnswer { text, data, failure, .. }, words, .. } = answered;
     let (note, meta) = match &words {
         AnswerOrigin::Ours => (None, None),
         AnswerOrigin::Skill(skill) => {

@@ -5,15 +5,18 @@
 
 use std::iter;
 
+use savoir_scan::{Report, Verdict};
 use savoir_skill::{
     dialect::personal_agent::{Lifecycle, Provenance, prepare_import},
     name::MAX_NAME_CHARS,
 };
-use savoir_store::{SkillFacts, StoreError, Timestamp};
+use savoir_store::{Resource, SkillFacts, StoreError, Timestamp};
 
 use super::{
-    ConflictReason, Package, ReplacedSkill, SkillToStore, SkillWriter, StoreSkillError, StoredSkill,
+    ConflictReason, Package, ReplacedSkill, SkillToStore, SkillWriter, StoreSkillError,
+    StoredSkill, digest,
 };
+use crate::skill_scan;
 
 /// Maximum number of names that are tried: `name`, `name-2` and so on.
 const MAX_NAME_TRIES: u32 = 100;
@@ -39,21 +42,29 @@ pub(crate) struct ImportedSkill {
 }
 
 impl SkillWriter {
-    /// Stores an imported skill, and replaces the owner's skill of the same name.
+    /// Scans an imported skill and stores it. It replaces the owner's skill of the same name. A
+    /// skill in which the scan found something is disabled, until a user has reviewed these files.
     pub async fn import(
         &self,
         package: Package,
         owner: Option<String>,
         by: ImportSource,
-    ) -> Result<StoredSkill, StoreSkillError> {
+    ) -> Result<(StoredSkill, Report), StoreSkillError> {
         let own = package.name.clone();
+        let report = scan(package.text.clone(), package.resources.clone()).await?;
+        let needs_review = by == ImportSource::Program || report.verdict != Verdict::Allow;
         let (source, source_id) = (Provenance::Imported, own.clone());
         let arrival = ImportedSkill { package, owner, source, source_id };
-        self.store_import(arrival, move |new| {
-            let id = (new.name != own).then(|| own.clone());
-            move |before: Option<&ReplacedSkill>| import_facts(before, id, by)
-        })
-        .await
+        let stored = self.store_import(arrival, move |new| {
+            let fresh = SkillFacts {
+                source: Provenance::Imported,
+                source_id: (new.name != own).then(|| own.clone()),
+                digest: Some(digest(&new.text, &new.resources)),
+                ..SkillFacts::authored(None, Timestamp::now())
+            };
+            move |before: Option<&ReplacedSkill>| import_facts(before, fresh, by, needs_review)
+        });
+        Ok((stored.await?, report))
     }
 
     /// Stores a skill under the name of its last import, else under its own name, else under a free
@@ -121,29 +132,35 @@ fn append_number(name: &str, number: u32) -> String {
     format!("{}{end}", kept.trim_end_matches('-'))
 }
 
-/// The metadata of an imported skill. `id` is its original name if it is stored under another name;
-/// then it replaces only a skill with the same `id`. An archived skill, or one from another source,
-/// becomes active and imported.
+async fn scan(text: String, resources: Vec<Resource>) -> Result<Report, StoreSkillError> {
+    let scanning = tokio::task::spawn_blocking(move || skill_scan::scan(&text, &resources));
+    scanning.await.map_err(|error| StoreSkillError::Store(StoreError::Setting(error.to_string())))
+}
+
+/// The metadata of an imported skill. It has a `source_id` if it is stored under another name than
+/// its own; then it replaces only a skill with the same id. An archived skill, or one from another
+/// source, becomes active and imported. Files that a user enabled stay enabled if that user imports
+/// the same ones again.
 fn import_facts(
     before: Option<&ReplacedSkill>,
-    id: Option<String>,
+    fresh: SkillFacts,
     by: ImportSource,
+    needs_review: bool,
 ) -> Result<SkillFacts, ConflictReason> {
-    let now = Timestamp::now();
-    let was = before.map(|before| before.facts.clone());
-    if id.is_some() && was.as_ref().is_some_and(|was| was.source_id != id) {
+    let Some(before) = before else {
+        return Ok(SkillFacts { enabled: !needs_review, ..fresh });
+    };
+    let was = &before.facts;
+    if fresh.source_id.is_some() && was.source_id != fresh.source_id {
         return Err(ConflictReason::There);
     }
-    let was = was.unwrap_or_else(|| SkillFacts::authored(None, now));
+    let is_reviewed = by == ImportSource::Person && before.is_already(&fresh);
     Ok(SkillFacts {
-        enabled: was.enabled && by == ImportSource::Person,
-        source: Provenance::Imported,
-        source_id: id,
-        source_version: None,
-        digest: None,
-        active_since: now,
+        enabled: was.enabled && (!needs_review || is_reviewed),
+        pinned: was.pinned,
+        last_used: was.last_used,
         lifecycle: Lifecycle::Active,
-        ..was
+        ..fresh
     })
 }
 

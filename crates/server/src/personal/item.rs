@@ -1,5 +1,6 @@
 //! A skill in API responses for its owner.
 
+use savoir_scan::Verdict;
 use savoir_skill::{
     allowed_tools::ToolGrant,
     dialect::{
@@ -44,6 +45,10 @@ pub struct Item {
     /// What an import repaired.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
+    /// `review` or `block`, if the scan of an import found something: the skill is disabled until
+    /// a user has reviewed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verdict: Option<&'static str>,
 }
 
 impl Item {
@@ -73,6 +78,7 @@ impl Item {
             last_used_at: facts.last_used.map(|time| time.to_string()),
             resources,
             notes: Vec::new(),
+            verdict: None,
         }
     }
 
@@ -80,6 +86,12 @@ impl Item {
     #[must_use]
     pub fn with_notes(self, notes: Vec<String>) -> Self {
         Self { notes, ..self }
+    }
+
+    /// Adds the verdict of the scan of an import.
+    #[must_use]
+    pub fn with_verdict(self, verdict: Verdict) -> Self {
+        Self { verdict: (verdict != Verdict::Allow).then(|| verdict.as_str()), ..self }
     }
 }
 

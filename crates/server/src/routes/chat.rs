@@ -1,6 +1,6 @@
 //! Chat routes: a model, a skill or a workflow answers a message.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{Json as JsonResponse, extract::State, http::HeaderMap, response::Response};
 use savoir_agent::chat::{ChatService, ChatTurn};
@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
+use uuid::Uuid;
 
 use super::docs;
 use crate::{
@@ -23,6 +24,7 @@ use crate::{
     executions::{self, RunningExecution},
     library::PersonalLibrary,
     limits::MAX_MESSAGE_CHARS,
+    questions::{EXTRA_TIME, StreamAsker},
     run_history::NewRun,
     skill_lookup::PersonalSkills,
     stream::{self, OnDisconnect, StreamKind},
@@ -104,7 +106,7 @@ impl Shape for ChatMessage {
     post, path = "/chat/completions", tag = "chat", security(("bearer" = [])),
     request_body = ChatMessage,
     responses(
-        (status = 200, description = "Events: thought, token, citation, error, done",
+        (status = 200, description = "Events: thought, token, citation, approval, error, done",
          body = docs::StreamEvent, content_type = "text/event-stream"),
         docs::Bad, docs::Unauthorized, docs::Forbidden, docs::TooLarge, docs::BadShape,
         docs::TooMany
@@ -147,14 +149,26 @@ async fn complete(
         kb_id: said.kb_id,
         model: said.model,
         user: caller.user.id,
+        extra_time: Duration::ZERO,
     };
     chat.store_message(&turn, workflow.as_ref().map(|workflow| workflow.id.as_str())).await?;
     let Some(workflow_id) = said.workflow_id else {
         // A token without the scope to run skills must not run them through a model.
         if app.config.chat_tools && caller.check_scope(Scope::SkillsRun).is_ok() {
             let tools = tool_runner::tools(&app, &caller).map(|tools| tools.with_mode(mode));
-            let library = Arc::new(PersonalLibrary::new(app.clone(), caller));
+            let asks = tools.is_some() && StreamAsker::may_ask(&caller);
+            let run = Uuid::now_v7().to_string();
+            let new = NewRun { id: Some(run.clone()), ..new };
+            let turn =
+                ChatTurn { extra_time: if asks { EXTRA_TIME } else { turn.extra_time }, ..turn };
+            let library = Arc::new(PersonalLibrary::new(app.clone(), caller.clone()));
+            let asking = app.clone();
             let answered = stream::respond(&app, StreamKind::Chat, new, then, async move |out| {
+                let asker = asks.then(|| StreamAsker::new(asking, &caller, run, out.clone()));
+                let tools = tools.map(|tools| match asker {
+                    Some(asker) => tools.with_asker(asker),
+                    None => tools,
+                });
                 chat.answer_with_tools(&turn, library, tools, &out).await;
             });
             return Ok(answered.await);

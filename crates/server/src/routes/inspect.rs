@@ -345,7 +345,8 @@ async fn dialects(_: Authenticated) -> JsonResponse<DialectList> {
     JsonResponse(DialectList { dialects })
 }
 
-/// Show what a skill may do, who reads it, what it costs and where it comes from.
+/// Show what a skill may do, what a scan found in it, who reads it, what it costs and where it comes
+/// from.
 #[utoipa::path(
     get, path = "/skills/{name}/insight", tag = "skills", security(("bearer" = [])),
     params(("name" = String, Path, description = "The skill")),
@@ -360,10 +361,12 @@ async fn insight(
     authenticated: Authenticated,
 ) -> ApiResult<JsonResponse<Insight>> {
     let kept = app.skills.get(&authenticated.caller, &name).await?;
-    let files = app.skills.skill_writer().files().resources(&kept.file.key).await?;
+    let writer = app.skills.skill_writer();
+    let files = writer.files().resources(&kept.file.key).await?;
+    let resources = writer.resources(&kept.file.key).await?;
     let facts = app.database.skill_facts().get(&kept.file.key).await?;
     let facts = kept.facts(facts.as_ref());
-    on_a_thread(move || insight::describe(&kept, &facts, files)).await.map(JsonResponse)
+    on_a_thread(move || insight::describe(&kept, &facts, files, &resources)).await.map(JsonResponse)
 }
 
 /// Which file.

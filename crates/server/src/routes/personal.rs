@@ -86,7 +86,9 @@ struct ImportForm {
 /// Import a skill: a SKILL.md or a zip of its folder. It replaces your own skill of the same name.
 ///
 /// Names are unique per owner: other users may have a skill with this name. A skill that is imported
-/// with an API token is disabled until a user enables it.
+/// with an API token is disabled until a user enables it, and so is one in which the scan found
+/// something; then the response has a `verdict`, and `GET /api/v1/skills/{name}/insight` explains
+/// what was found.
 ///
 /// The file may also be sent alone, as `text/markdown` or `application/zip`.
 #[utoipa::path(
@@ -111,11 +113,14 @@ async fn import(State(app): State<App>, authenticated: Authenticated<Raw>) -> Ap
     let notes = package.notes.clone();
     let by = if caller.token.is_some() { ImportSource::Program } else { ImportSource::Person };
     let settled = app.skills.skill_writer().import(package, Some(caller.owner_id()), by).await;
-    let settled = settled.map_err(|error| store_error(&error))?;
-    tracing::info!(skill = settled.file.key, by = caller.user.id, "a skill was imported");
+    let (settled, report) = settled.map_err(|error| store_error(&error))?;
+    let verdict = report.verdict;
+    let (skill, user) = (&settled.file.key, caller.user.id);
+    tracing::info!(skill, by = user, %verdict, "a skill was imported");
     let status = if settled.is_new { StatusCode::CREATED } else { StatusCode::OK };
     let paths = app.skills.skill_writer().paths(&settled.file.key).await?;
-    let item = Item::new(&settled.file, &settled.facts, paths).with_notes(notes);
+    let item =
+        Item::new(&settled.file, &settled.facts, paths).with_notes(notes).with_verdict(verdict);
     Ok((status, JsonResponse(item)).into_response())
 }
 

@@ -642,5 +642,26 @@ async fn preview_shows_what_a_skill_would_bring() {
     let installed = preview("skills/pdf").await.json()["installed"].clone();
     assert_eq!((&installed["name"], &installed["edited"]), (&json!("pdf"), &json!(false)));
     assert_eq!(installed["text"], pdf["text"]);
+    let same = json!({"files": [], "permissions_added": [], "permissions_removed": []});
+    assert_eq!(installed["difference"], same);
     assert_eq!(preview("skills/none").await.status, 404);
+
+    // An update shows what changes beside the text.
+    let more =
+        "---\nname: pdf\ndescription: About pdf.\nallowed-tools: Bash(git log:*)\n---\nRead it.\n";
+    repository.write("skills/pdf/SKILL.md", more);
+    repository.write("skills/pdf/reference.md", "longer");
+    repository.write("skills/pdf/scripts/run.sh", "true\n");
+    repository.commit();
+    refresh(&admin, &id, &repository.url()).await;
+    let difference = preview("skills/pdf").await.json()["installed"]["difference"].clone();
+    assert_eq!(
+        difference["files"],
+        json!([
+            {"path": "reference.md", "change": "changed", "before": 1, "after": 6},
+            {"path": "scripts/run.sh", "change": "added", "before": null, "after": 5},
+        ])
+    );
+    assert_eq!(difference["permissions_added"].as_array().map(Vec::len), Some(1), "{difference}");
+    assert_eq!(difference["permissions_removed"], json!([]));
 }

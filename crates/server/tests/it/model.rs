@@ -14,13 +14,17 @@ use futures::{
     future::BoxFuture,
     stream::{self, BoxStream},
 };
-use savoir_model::{ChatRequest, Chunk, Finish, LanguageModel, Message, ModelError, Usage};
+use savoir_model::{
+    ChatRequest, Chunk, Finish, LanguageModel, Message, ModelError, ToolCall, Usage,
+};
 
 /// One answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Answer {
     /// These words, then the end.
     Says(&'static [&'static str]),
+    /// Calls a tool with these arguments, which are JSON.
+    Calls(&'static str, &'static str),
     /// These words, then an error.
     Fails(&'static [&'static str]),
     /// These words, then something that is no answer.
@@ -100,6 +104,12 @@ impl LanguageModel for Scripted {
             Answer::Says(words) => {
                 let usage = Chunk::Usage(Usage { input: 7, output: 2 });
                 (words, stream::iter([Ok(usage), Ok(Chunk::End(Finish::Stop))]).boxed())
+            }
+            Answer::Calls(name, arguments) => {
+                let (id, name) = ("call-1".to_owned(), name.to_owned());
+                let arguments = serde_json::from_str(arguments).unwrap();
+                let call = Chunk::ToolCall(ToolCall { id, name, arguments });
+                (&[], stream::iter([Ok(call), Ok(Chunk::End(Finish::ToolCalls))]).boxed())
             }
             Answer::Fails(words) => {
                 let message = "the secret of the house".to_owned();

@@ -17,8 +17,9 @@ use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
 use crate::{
-    harness::{Client, Reply, TestServer},
+    harness::{ADMIN, Client, Reply, TestServer},
     mcp::{ask, begin, begin_at, greet, modern, modern_at},
+    model::{Answer, Scripted},
 };
 
 /// A skill whose programs every machine has.
@@ -42,6 +43,7 @@ impl ReadFolder for Disk {
 /// A server whose operator lets tools run.
 struct Stage {
     server: TestServer,
+    model: Arc<Scripted>,
     home: Home,
     run_env: RunEnvironment,
     _folder: TempDir,
@@ -49,6 +51,10 @@ struct Stage {
 
 impl Stage {
     async fn new() -> Self {
+        Self::with_answers(&[]).await
+    }
+
+    async fn with_answers(answers: &[Answer]) -> Self {
         let folder = TempDir::new().unwrap();
         let home = Home::at(&folder.path().join("savoir"));
         fs::create_dir_all(folder.path().join("work")).unwrap();
@@ -57,8 +63,12 @@ impl Stage {
         let variables = vec![("PATH".to_owned(), std::env::var("PATH").unwrap_or_default())];
         let run_env = RunEnvironment { variables, ..here.keeping(&home) };
         let workshop = ToolRunner::new(home.clone(), run_env.clone(), Arc::new(Disk));
-        let server = TestServer::with(|config| config.skill_tools = Some(workshop)).await;
-        Self { server, home, run_env, _folder: folder }
+        let model = Scripted::new(answers);
+        let server = TestServer::with_model(model.clone(), |config| {
+            config.skill_tools = Some(workshop);
+            config.chat_tools = true;
+        });
+        Self { server: server.await, model, home, run_env, _folder: folder }
     }
 
     /// What `savoir approve` does.
@@ -338,4 +348,98 @@ async fn a_skill_fences_in_requests_without_sessions_too() {
     assert!(listed.text.contains("demo__hello"), "{}", listed.text);
     let run = call_alone(&ann, "run_skill_tool", hello).await;
     assert_eq!(run["structuredContent"]["success"], true, "{run}");
+}
+
+/// Loads the skill, calls its tool, and then says something.
+const CALL_HELLO: [Answer; 3] = [
+    Answer::Calls("use_skill", r#"{"name": "demo"}"#),
+    Answer::Calls("demo__hello", "{}"),
+    Answer::Says(&["Done."]),
+];
+
+/// Sends a message. Returns the id of the run, and its events when it has ended.
+async fn say(client: &Client) -> (String, tokio::task::JoinHandle<String>) {
+    let body = json!({"session_id": "talk", "message": "Greet me"});
+    let request = client.request(reqwest::Method::POST, "/api/v1/chat/completions").json(&body);
+    let response = request.send().await.unwrap();
+    assert_eq!(response.status(), 200);
+    let run = response.headers()["x-savoir-run"].to_str().unwrap().to_owned();
+    (run, tokio::spawn(async { response.text().await.unwrap() }))
+}
+
+/// The question that a run waits for.
+async fn question(client: &Client, run: &str) -> Value {
+    for _ in 0..400 {
+        let shown = client.get(&format!("/api/v1/runs/{run}")).await.json();
+        let spans = shown["spans"].as_array().unwrap();
+        if let Some(span) = spans.iter().find(|span| span["kind"] == "approval") {
+            return span["detail"].clone();
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(25)).await;
+    }
+    panic!("the run {run} asks nothing");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn administrator_is_asked_in_the_conversation() {
+    let stage = Stage::with_answers(&CALL_HELLO).await;
+    let admin = stage.server.register(ADMIN).await;
+    let bob = stage.server.register("bob@x.org").await;
+    keep(&admin, DEMO).await;
+    let (run, events) = say(&admin).await;
+    let asked = question(&admin, &run).await;
+    assert_eq!((&asked["tool"], &asked["skill"]), (&json!("hello"), &json!("demo")), "{asked}");
+    assert_eq!(asked["choices"], json!(["once", "always", "deny"]));
+    let path = format!("/api/v1/runs/{run}/approvals/{}", asked["id"].as_str().unwrap());
+    let answer = |word: &str| json!({"answer": word});
+    // Neither another user nor a program answers.
+    assert_eq!(bob.post(&path, &answer("once")).await.status, 404);
+    let token = json!({"name": "agent", "scopes": ["skills:run", "chat", "admin"]});
+    let token = admin.post("/api/v1/auth/tokens", &token).await.json()["token"].clone();
+    let program = stage.server.client(token.as_str().unwrap());
+    assert_eq!(program.post(&path, &answer("once")).await.status, 403);
+    assert_eq!(admin.post(&path, &answer("perhaps")).await.status, 400);
+    assert_eq!(admin.post(&path, &answer("once")).await.status, 204);
+    assert_eq!(admin.post(&path, &answer("once")).await.status, 404, "it is answered");
+    let events = events.await.unwrap();
+    assert!(events.contains("\"answer\": \"once\""), "{events}");
+    assert!(events.contains("Done."), "{events}");
+    let told = stage.model.last().1;
+    assert!(told.contains("hello world"), "the tool ran: {told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn denied_tool_does_not_run_and_others_are_not_asked() {
+    let stage = Stage::with_answers(&CALL_HELLO).await;
+    let admin = stage.server.register(ADMIN).await;
+    let bob = stage.server.register("bob@x.org").await;
+    keep(&admin, DEMO).await;
+    let (run, events) = say(&admin).await;
+    let id = question(&admin, &run).await["id"].as_str().unwrap().to_owned();
+    let path = format!("/api/v1/runs/{run}/approvals/{id}");
+    assert_eq!(admin.post(&path, &json!({"answer": "deny"})).await.status, 204);
+    events.await.unwrap();
+    let told = stage.model.last().1;
+    assert!(told.contains("declined") && !told.contains("hello world"), "{told}");
+
+    // A stopped run leaves no question behind.
+    for answer in &CALL_HELLO[..2] {
+        stage.model.next(*answer);
+    }
+    let (run, events) = say(&admin).await;
+    let id = question(&admin, &run).await["id"].as_str().unwrap().to_owned();
+    assert_eq!(admin.call(&format!("/api/v1/runs/{run}/stop")).await.status, 204);
+    events.await.unwrap();
+    let path = format!("/api/v1/runs/{run}/approvals/{id}");
+    assert_eq!(admin.post(&path, &json!({"answer": "once"})).await.status, 404);
+
+    // A tool runs on the machine of the operator, so that other users are not asked.
+    keep(&bob, DEMO).await;
+    for answer in CALL_HELLO {
+        stage.model.next(answer);
+    }
+    let (_, events) = say(&bob).await;
+    let events = events.await.unwrap();
+    assert!(!events.contains("event: approval"), "{events}");
+    assert!(stage.model.last().1.contains("approval-needed"), "{}", stage.model.last().1);
 }

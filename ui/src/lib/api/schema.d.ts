@@ -841,7 +841,7 @@ export interface paths {
         };
         /**
          * List skills with their state for agents: enabled, pinned, source and last use.
-         * @description Your own, or all for administrators; the most recently changed first.
+         * @description Your own and those without an owner, or all for administrators; the most recently changed first.
          */
         get: operations["skills_personal"];
         put?: never;
@@ -921,6 +921,27 @@ export interface paths {
         post?: never;
         /** Delete a run from the history. A run that goes on is stopped. */
         delete: operations["runs_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{id}/approvals/{question}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Answer whether a tool may run. The question is an event `approval` of the run.
+         * @description Only the user of the run can answer, logged in and not with an API token. A question without an
+         *     answer for two minutes counts as denied.
+         */
+        post: operations["runs_answer_question"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1152,7 +1173,9 @@ export interface paths {
         /**
          * Import a skill: a SKILL.md or a zip of its folder. It replaces your own skill of the same name.
          * @description Names are unique per owner: other users may have a skill with this name. A skill that is imported
-         *     with an API token is disabled until a user enables it.
+         *     with an API token is disabled until a user enables it, and so is one in which the scan found
+         *     something; then the response has a `verdict`, and `GET /api/v1/skills/{name}/insight` explains
+         *     what was found.
          *
          *     The file may also be sent alone, as `text/markdown` or `application/zip`.
          */
@@ -1227,7 +1250,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Show what a skill may do, who reads it, what it costs and where it comes from. */
+        /**
+         * Show what a skill may do, what a scan found in it, who reads it, what it costs and where it comes
+         *     from.
+         */
         get: operations["skills_insight"];
         put?: never;
         post?: never;
@@ -1741,7 +1767,8 @@ export interface paths {
         /**
          * Publish a version of a skill.
          * @description The archive is checked as with `savoir check` and `savoir scan`, and its tools run in a sandbox,
-         *     before anything is stored. A published version never changes.
+         *     before anything is stored. A published version never changes. With `dry_run`, nothing is stored,
+         *     and the response says what the scan found and whether the version would be published.
          */
         post: operations["registry_publish"];
         delete?: never;
@@ -2627,6 +2654,11 @@ export interface components {
             cut: boolean;
             note?: string | null;
         };
+        /** @description The answer to a question of a run. */
+        ApprovalAnswer: {
+            /** @description `once`, `always` or `deny` */
+            answer: string;
+        };
         /** @description Entries, newest first. */
         AuditLog: {
             items: components["schemas"]["LogEntry"][];
@@ -2727,7 +2759,7 @@ export interface components {
             permissions: components["schemas"]["PermissionView"][];
             /** @description `allow`, `review` or `block` */
             verdict: string;
-            findings: components["schemas"]["PreviewFinding"][];
+            findings: components["schemas"]["SkillScanFinding"][];
             installed?: components["schemas"]["InstalledCopy"] | null;
         };
         /** @description The changes; missing fields stay unchanged. */
@@ -2955,6 +2987,15 @@ export interface components {
             field: string;
             message: string;
         };
+        /** @description A file that an update would add, change or remove. */
+        FileDifference: {
+            path: string;
+            /** @description `added`, `changed` or `removed` */
+            change: string;
+            /** @description Its bytes now. */
+            before?: number | null;
+            after?: number | null;
+        };
         /** @description A file that a tool left. */
         FileItem: {
             /** @description Its path in the folder in which the tool ran. */
@@ -3058,12 +3099,18 @@ export interface components {
             files: components["schemas"]["SkillFileItem"][];
             provenance: components["schemas"]["ProvenanceView"];
             history: components["schemas"]["SkillHistoryItem"][];
+            /** @description What the scan recommends: `allow`, `review` or `block` */
+            verdict: string;
+            /** @description What the scan found, the most severe first. */
+            findings: components["schemas"]["SkillScanFinding"][];
         };
         InstalledCopy: {
             name: string;
             text: string;
             /** @description Whether it was edited here after its installation. */
             edited: boolean;
+            /** @description What an update would change, besides the text. */
+            difference: components["schemas"]["UpdateDifference"];
         };
         /** @description A skill with what is known of it. */
         Item: {
@@ -3091,6 +3138,11 @@ export interface components {
             has_inputs: boolean;
             /** @description What an import repaired. */
             notes?: string[];
+            /**
+             * @description `review` or `block`, if the scan of an import found something: the skill is disabled until
+             *     a user has reviewed it.
+             */
+            verdict?: string | null;
         };
         /** @description Skills with their state for agents. */
         ItemList: {
@@ -3390,15 +3442,6 @@ export interface components {
             path: string;
             size: number;
         };
-        /** @description Something that the scan found. */
-        PreviewFinding: {
-            rule: string;
-            severity: string;
-            blocks: boolean;
-            file: string;
-            line: number;
-            message: string;
-        };
         ProcessAnswer: {
             message: string;
             doc_id: string;
@@ -3630,6 +3673,26 @@ export interface components {
             /** @description The highest version now. */
             latest_version?: string | null;
         };
+        /** @description What would be published, and what the scan found in it. */
+        RegistryPublishReport: {
+            name: string;
+            version: string;
+            claimed_tier?: string | null;
+            dialect: string;
+            files: number;
+            /**
+             * Format: int64
+             * @description The bytes of the archive.
+             */
+            size: number;
+            sha256: string;
+            integrity: string;
+            /** @description What it may do, in plain words. */
+            permissions: components["schemas"]["PermissionView"][];
+            audit: components["schemas"]["RegistryAudit"];
+            /** @description Whether it would be published. */
+            accepted: boolean;
+        };
         /** @description The answer to who publishes a skill. */
         RegistryPublished: {
             /** @description What was published. */
@@ -3734,6 +3797,11 @@ export interface components {
             repository?: string | null;
             /** @description When it changed last. */
             updated_at?: string | null;
+            /**
+             * Format: int64
+             * @description How often it was downloaded, if the registry counts that.
+             */
+            downloads?: number | null;
         };
         /** @description A token without its secret. */
         RegistryToken: {
@@ -3812,6 +3880,11 @@ export interface components {
             yanked_reason?: string | null;
             /** @description The deprecation message: what to use instead. */
             deprecated?: string | null;
+            /**
+             * Format: int64
+             * @description How often it was downloaded, if the registry counts that.
+             */
+            downloads?: number | null;
         };
         /** @description Who asks, as the registry sees it. */
         RegistryWhoAmI: {
@@ -3903,6 +3976,11 @@ export interface components {
             input_tokens: number;
             /** Format: int64 */
             output_tokens: number;
+            /**
+             * Format: double
+             * @description In US dollars; null if a model that it asked has no price.
+             */
+            cost_usd?: number | null;
             /** @description Why the last answer of a model ended: `stop`, `length`, `tool_calls` or `other`. */
             finish_reason?: string | null;
             error?: string | null;
@@ -4085,6 +4163,25 @@ export interface components {
             /** Format: int32 */
             max_tokens: number;
         };
+        /** @description Something that the scan found, explained. */
+        SkillScanFinding: {
+            rule: string;
+            /** @description `info`, `low`, `medium`, `high` or `critical` */
+            severity: string;
+            /** @description `low`, `medium` or `high` */
+            confidence: string;
+            /** @description Whether the skill is blocked because of it. */
+            blocks: boolean;
+            file: string;
+            line: number;
+            message: string;
+            /** @description The text at this position, on one line. */
+            excerpt: string;
+            /** @description Why it matters. */
+            why: string;
+            /** @description What its author can do. */
+            fix: string;
+        };
         /** @description A skill in a list. */
         SkillSummary: {
             name: string;
@@ -4093,6 +4190,8 @@ export interface components {
             has_inputs: boolean;
             has_knowledge_base: boolean;
             updated_at: string;
+            /** @description The owner; only for administrators. */
+            user_id?: string | null;
         };
         /** @description A repository for the catalogue. */
         SourceBody: {
@@ -4126,7 +4225,7 @@ export interface components {
             id: number;
             /** @description The span that this one is a part of. */
             parent?: number | null;
-            /** @description `model`, `retrieval`, `tool`, `denial`, `node` or `step` */
+            /** @description `model`, `retrieval`, `tool`, `approval`, `denial`, `node` or `step` */
             kind: string;
             name: string;
             /** @description `running`, `ok` or `failed` */
@@ -4250,6 +4349,12 @@ export interface components {
         Transferred: {
             namespace: string;
             owner: string;
+        };
+        /** @description What an update would change. */
+        UpdateDifference: {
+            files: components["schemas"]["FileDifference"][];
+            permissions_added: components["schemas"]["PermissionView"][];
+            permissions_removed: components["schemas"]["PermissionView"][];
         };
         /** @description A file to be read. */
         UploadForm: {
@@ -6570,7 +6675,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Events: thought, token, citation, error, done */
+            /** @description Events: thought, token, citation, approval, error, done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8825,6 +8930,96 @@ export interface operations {
             };
         };
     };
+    runs_answer_question: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The run */
+                id: string;
+                /** @description The question */
+                question: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApprovalAnswer"];
+            };
+        };
+        responses: {
+            /** @description Answered */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A field is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FieldDetail"];
+                };
+            };
+            /** @description Authentication is missing or invalid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Detail"];
+                };
+            };
+            /** @description The caller is not allowed to do this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Detail"];
+                };
+            };
+            /** @description Not found, or it belongs to another user. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Detail"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Detail"];
+                };
+            };
+            /** @description The body is invalid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ShapeDetail"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LimitDetail"];
+                };
+            };
+        };
+    };
     runs_events: {
         parameters: {
             query?: never;
@@ -9740,7 +9935,13 @@ export interface operations {
     };
     skills_get: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description The owner of the skill, if several users have one of this name: the id of an account, or
+                 *     `shared` for the skill without an owner.
+                 */
+                owner?: string;
+            };
             header?: never;
             path: {
                 /** @description The skill */
@@ -9786,6 +9987,15 @@ export interface operations {
                     "application/json": components["schemas"]["FieldDetail"];
                 };
             };
+            /** @description A skill of this name exists, or it was changed at the same time. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FieldDetail"];
+                };
+            };
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -9799,7 +10009,13 @@ export interface operations {
     };
     skills_update: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description The owner of the skill, if several users have one of this name: the id of an account, or
+                 *     `shared` for the skill without an owner.
+                 */
+                owner?: string;
+            };
             header?: {
                 /** @description The ETag of the text to replace */
                 "If-Match"?: string | null;
@@ -9910,7 +10126,13 @@ export interface operations {
     };
     skills_delete: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description The owner of the skill, if several users have one of this name: the id of an account, or
+                 *     `shared` for the skill without an owner.
+                 */
+                owner?: string;
+            };
             header?: never;
             path: {
                 /** @description The skill */
@@ -9985,7 +10207,13 @@ export interface operations {
     };
     skills_change: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description The owner of the skill, if several users have one of this name: the id of an account, or
+                 *     `shared` for the skill without an owner.
+                 */
+                owner?: string;
+            };
             header?: never;
             path: {
                 /** @description The skill */
@@ -10084,7 +10312,13 @@ export interface operations {
     };
     skills_export: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description The owner of the skill, if several users have one of this name: the id of an account, or
+                 *     `shared` for the skill without an owner.
+                 */
+                owner?: string;
+            };
             header?: never;
             path: {
                 /** @description The skill */
@@ -10124,6 +10358,15 @@ export interface operations {
             };
             /** @description The skill does not exist, or it belongs to another user. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FieldDetail"];
+                };
+            };
+            /** @description A skill of this name exists, or it was changed at the same time. */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -10265,7 +10508,13 @@ export interface operations {
     };
     skills_run: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description The owner of the skill, if several users have one of this name: the id of an account, or
+                 *     `shared` for the skill without an owner.
+                 */
+                owner?: string;
+            };
             header?: never;
             path: {
                 /** @description The skill */
@@ -12892,6 +13141,8 @@ export interface operations {
                 name?: string;
                 /** @description The version, if SKILL.md has none; it must not differ from the one in SKILL.md */
                 version?: string;
+                /** @description true: check and scan, and publish nothing */
+                dry_run?: boolean;
             };
             header?: never;
             path?: never;
@@ -12905,6 +13156,15 @@ export interface operations {
             };
         };
         responses: {
+            /** @description A dry run */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryPublishReport"];
+                };
+            };
             /** @description Done. */
             201: {
                 headers: {

@@ -136,6 +136,7 @@ export const chat = {
     title: (tool: string) => `Allow ${tool}?`,
     text: 'The answer waits for you.',
     permissions: 'It would be able to',
+    secrets: 'It would get these secrets',
     none: 'It asks for no permissions beyond reading its own files.',
     once: 'Allow once',
     always: 'Always allow',

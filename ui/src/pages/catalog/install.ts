@@ -31,7 +31,8 @@ export async function preview(item: CatalogItem): Promise<ReviewState | undefine
   try {
     const found = await submit<Preview>('/api/v1/skills/catalog/preview', { source_id: item.source_id, folder: item.folder })
     return {
-      phase: 'before', update: item.installed, name: item.installed_as ?? found.name, old: found.installed?.text, text: found.text,
+      phase: 'before', update: item.installed, name: item.installed_as ?? found.name, old: found.installed?.text, difference: found.installed?.difference,
+      edited: found.installed?.edited, text: found.text,
       files: found.files.map((file) => file.path), tools: [], permissions: found.permissions, findings: found.findings ?? [], enabled: false,
     }
   } catch (error) {

@@ -9,6 +9,13 @@ export type Listing = Schemas['CatalogListing']
 export type Source = Schemas['SourceItem']
 export type Item = Schemas['Item']
 
+/** What an update would change, besides SKILL.md. */
+export interface UpdateDifference {
+  files: { path: string; change: string; before?: number | null; after?: number | null }[]
+  permissions_added: Permission[]
+  permissions_removed: Permission[]
+}
+
 /** `POST /api/v1/skills/catalog/preview` */
 export interface Preview {
   name: string
@@ -17,7 +24,7 @@ export interface Preview {
   permissions?: Permission[]
   verdict?: string
   findings?: Finding[]
-  installed?: { name: string; text: string; edited: boolean } | null
+  installed?: { name: string; text: string; edited: boolean; difference: UpdateDifference } | null
 }
 
 /** What the review of a skill shows, before or after its installation. */
@@ -27,6 +34,9 @@ export interface ReviewState {
   name: string
   /** The text from before an update. */
   old?: string
+  difference?: UpdateDifference
+  /** It was edited here since its installation: an update replaces the edits. */
+  edited?: boolean
   text: string
   files: string[]
   tools: string[]

@@ -26,6 +26,9 @@ export interface Approval {
   id: string
   tool: string
   skill?: string
+  /** The program and its arguments. */
+  command: string[]
+  secrets: string[]
   reasons: string[]
   warnings: string[]
   permissions: Permission[]
@@ -117,7 +120,7 @@ function addApproval(answer: Answer, given: Data): void {
     return
   }
   const approval: Approval = {
-    id, tool: text(given.tool), skill: text(given.skill) || undefined, reasons: list(given.reasons), warnings: list(given.warnings),
+    id, tool: text(given.tool), skill: text(given.skill) || undefined, command: list(given.command), secrets: list(given.secrets), reasons: list(given.reasons), warnings: list(given.warnings),
     permissions: (given.permissions as Permission[] | undefined) ?? [],
     choices: given.choices ? list(given.choices) : ['once', 'deny'], answer: text(given.answer) || undefined,
   }

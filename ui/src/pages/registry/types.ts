@@ -15,8 +15,15 @@ export interface Finding {
   line?: number | null
   message: string
   fix?: string | null
+  /** Why it matters. */
+  why?: string | null
+  /** The text that was found. */
+  excerpt?: string | null
   engine?: string
 }
+
+/** `POST /registry/api/v1/skills?dry_run=true` */
+export type PublishReport = Omit<Schemas['RegistryPublishReport'], 'audit' | 'permissions'> & { audit: Audit; permissions: Permission[] }
 
 export interface Audit {
   /** `ALLOW`, `REVIEW` or `BLOCK`. */

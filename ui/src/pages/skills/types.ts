@@ -19,9 +19,9 @@ export interface Insight {
   files: { path: string; size: number }[]
   provenance: { source: string; id?: string | null; url?: string | null; version?: string | null; installed_at?: string | null; signer?: string | null }
   history: { at: string; actor?: string | null; change: string }[]
-  /** `allow`, `review` or `block`; not sent by servers that do not scan. */
-  verdict?: string
-  findings?: ScanFinding[]
+  /** `allow`, `review` or `block` */
+  verdict: string
+  findings: ScanFinding[]
 }
 
 export interface Finding {

@@ -1,6 +1,6 @@
 //! Tests a conversation of the server with tools.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use savoir_agent::chat::{ChatService, ChatTurn};
 use savoir_flow::{
@@ -35,6 +35,7 @@ async fn conversation_with_tools_is_stored_and_continues() {
         kb_id: Some("manuals".to_owned()),
         model: None,
         user,
+        extra_time: Duration::ZERO,
     };
     database.sessions().ensure("s", user).await.unwrap();
     for message in ["Is it so?", "Sure?"] {

@@ -132,6 +132,15 @@ impl Query {
         self.all(name).next_back().filter(|value| !value.is_empty())
     }
 
+    /// A flag: `true`, `1` or nothing after the name.
+    pub(super) fn flag(&self, name: &str) -> RegistryResult<bool> {
+        match self.all(name).next_back() {
+            None | Some("false" | "0") => Ok(false),
+            Some("" | "true" | "1") => Ok(true),
+            Some(_) => Err(RegistryApiError::invalid(format!("`{name}` is true or false"))),
+        }
+    }
+
     pub(super) fn all<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = &'a str> {
         self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
     }

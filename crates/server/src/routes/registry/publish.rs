@@ -4,6 +4,7 @@ use axum::{
     Json as JsonResponse,
     extract::{Request, State},
     http::StatusCode,
+    response::{IntoResponse as _, Response},
 };
 use bytes::Bytes;
 use savoir_package::{
@@ -14,24 +15,29 @@ use savoir_package::{
 };
 use savoir_registry::{PublishPermit, collect_version_facts, vetting::VettingReport};
 use savoir_scan::Verdict;
-use savoir_skill::digest::sha256_hex;
+use savoir_skill::{Source, digest::sha256_hex, read};
 use savoir_store::registry::{
     Actor, NewSignature, NewVersion, OwnerScope, PackageName, RegistryError, RegistryKey,
     ScanResult, ScanVerdict, Signer, VersionFacts,
 };
 use semver::Version;
+use serde::Serialize;
 use serde_json::json;
+use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     audit::PublisherScanReport,
     docs,
     error::{RegistryApiError, RegistryResult},
-    extract::{RegistryCaller, registry},
+    extract::{Query, RegistryCaller, registry},
     form::Form,
     render, wait_until_visible,
 };
-use crate::app::App;
+use crate::{
+    app::App,
+    insight::{PermissionView, permissions},
+};
 
 /// Maximum bytes of a changelog.
 const MAX_CHANGELOG_BYTES: usize = 64 * 1024;
@@ -45,7 +51,8 @@ pub(super) fn router() -> OpenApiRouter<App> {
 /// Publish a version of a skill.
 ///
 /// The archive is checked as with `savoir check` and `savoir scan`, and its tools run in a sandbox,
-/// before anything is stored. A published version never changes.
+/// before anything is stored. A published version never changes. With `dry_run`, nothing is stored,
+/// and the response says what the scan found and whether the version would be published.
 #[utoipa::path(
     post, path = "/api/v1/skills", tag = "registry", security(("bearer" = [])),
     params(
@@ -53,12 +60,14 @@ pub(super) fn router() -> OpenApiRouter<App> {
         ("name" = Option<String>, Query, description = "The name of a text without a SKILL.md"),
         ("version" = Option<String>, Query,
          description = "The version, if SKILL.md has none; it must not differ from the one in SKILL.md"),
+        ("dry_run" = Option<bool>, Query, description = "true: check and scan, and publish nothing"),
     ),
     request_body(
         content((docs::PublishForm = "multipart/form-data"), (docs::Zip = "application/zip")),
         description = "A form, or the archive alone as application/zip"
     ),
     responses(
+        (status = 200, description = "A dry run", body = PublishReport),
         (status = 201, body = wire::Published), docs::Invalid, docs::Unauthorized,
         docs::Forbidden, docs::TooSlow, docs::Conflict, docs::TooLarge, docs::Unsupported,
         docs::TooMany, docs::Unavailable
@@ -68,7 +77,8 @@ async fn publish(
     State(app): State<App>,
     registry_caller: RegistryCaller,
     request: Request,
-) -> RegistryResult<(StatusCode, JsonResponse<wire::Published>)> {
+) -> RegistryResult<Response> {
+    let dry_run = Query::of(request.uri()).flag("dry_run")?;
     let permit = wait_for_upload_slot(&app, &registry_caller).await?;
     let publish_request = PublishRequest::read(Form::read(request).await?).await?;
     let version = match &publish_request.submission.version {
@@ -80,11 +90,15 @@ async fn publish(
     registry(&app)
         .must_not_be_taken_down(&publish_request.package, &publish_request.sha256, integrity)
         .await?;
+    if dry_run {
+        let report = publish_request.report(&app, permit, version).await?;
+        return Ok(JsonResponse(report).into_response());
+    }
     let scan = publish_request.vet_package(&app, permit, &version).await?;
     let published =
         publish_request.store_version(&app, &registry_caller.actor, version, scan).await?;
     wait_until_visible(&app).await;
-    Ok((StatusCode::CREATED, JsonResponse(published)))
+    Ok((StatusCode::CREATED, JsonResponse(published)).into_response())
 }
 
 /// Waits for a permit for an upload or a scan.
@@ -136,6 +150,32 @@ async fn next(app: &App, package: &PackageName) -> RegistryResult<Version> {
     Ok(Version::new(0, 0, last.map_or(1, |last| last.saturating_add(1))))
 }
 
+/// What would be published, and what the scan found in it.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RegistryPublishReport)]
+struct PublishReport {
+    name: String,
+    version: String,
+    claimed_tier: Option<String>,
+    dialect: String,
+    files: usize,
+    /// The bytes of the archive.
+    size: u64,
+    sha256: String,
+    integrity: String,
+    /// What it may do, in plain words.
+    permissions: Vec<PermissionView>,
+    audit: wire::Audit,
+    /// Whether it would be published.
+    accepted: bool,
+}
+
+/// The result of a scan, with the reasons if it forbids publishing.
+struct PackageScan {
+    result: ScanResult,
+    refused: Option<String>,
+}
+
 /// A valid package to publish.
 struct PublishRequest {
     bytes: Bytes,
@@ -179,6 +219,32 @@ impl PublishRequest {
         })
     }
 
+    /// Vets the package without publishing it.
+    async fn report(
+        &self,
+        app: &App,
+        permit: PublishPermit,
+        version: Version,
+    ) -> RegistryResult<PublishReport> {
+        let PackageScan { result, refused } = self.scan_package(app, permit, &version).await?;
+        let text = String::from_utf8_lossy(&self.submission.skill_md).into_owned();
+        let reading =
+            tokio::task::spawn_blocking(move || permissions(&read(Source::new(text), None).skill));
+        Ok(PublishReport {
+            name: self.submission.name.to_string(),
+            version: version.to_string(),
+            claimed_tier: self.submission.claimed.map(|tier| tier.as_str().to_owned()),
+            dialect: self.submission.dialect.clone(),
+            files: self.submission.files.len(),
+            size: self.bytes.len() as u64,
+            sha256: self.sha256.clone(),
+            integrity: self.submission.integrity.clone(),
+            permissions: reading.await.map_err(|error| RegistryApiError::failed(&error))?,
+            audit: render::audit(&result, savoir_store::Timestamp::now()),
+            accepted: refused.is_none(),
+        })
+    }
+
     /// Vets the package; an error if the result forbids publishing it.
     async fn vet_package(
         &self,
@@ -186,30 +252,9 @@ impl PublishRequest {
         permit: PublishPermit,
         version: &Version,
     ) -> RegistryResult<ScanResult> {
-        let reported = self.reported.as_deref();
-        let reported =
-            reported.map(|text| PublisherScanReport::read(text, &self.submission, version));
-        let reported = reported.transpose()?;
-        let vetted = vet(app, Some(permit), self.submission.tree.clone()).await?;
-        let mut scan = scan_result(&vetted);
-        let is_found_here = scan.verdict == ScanVerdict::Block;
-        if let Some(reported) = reported {
-            reported.make_stricter(&mut scan);
-        }
-        if scan.verdict != ScanVerdict::Block {
-            return Ok(scan);
-        }
-        if let Some(why) = registry(app).cleared(&self.sha256, &self.package).await? {
-            // An administrator cleared the archive; users who install it should still review it.
-            scan.verdict = ScanVerdict::Review;
-            scan.report["cleared"] = json!(why);
-            return Ok(scan);
-        }
-        let why = if is_found_here {
-            vetted.summary()
-        } else {
-            "the report that came with it has the verdict BLOCK".to_owned()
-        };
+        let PackageScan { result: mut scan, refused } =
+            self.scan_package(app, permit, version).await?;
+        let Some(why) = refused else { return Ok(scan) };
         let message = format!(
             "{} is not published: {why}. Fix what is found, or appeal with the digest {}",
             self.package, self.sha256,
@@ -221,6 +266,39 @@ impl PublishRequest {
         }
         let refused = RegistryApiError::new(StatusCode::FORBIDDEN, "audit_blocked", message);
         Err(refused.with_findings(findings))
+    }
+
+    async fn scan_package(
+        &self,
+        app: &App,
+        permit: PublishPermit,
+        version: &Version,
+    ) -> RegistryResult<PackageScan> {
+        let reported = self.reported.as_deref();
+        let reported =
+            reported.map(|text| PublisherScanReport::read(text, &self.submission, version));
+        let reported = reported.transpose()?;
+        let vetted = vet(app, Some(permit), self.submission.tree.clone()).await?;
+        let mut scan = scan_result(&vetted);
+        let is_found_here = scan.verdict == ScanVerdict::Block;
+        if let Some(reported) = reported {
+            reported.make_stricter(&mut scan);
+        }
+        if scan.verdict != ScanVerdict::Block {
+            return Ok(PackageScan { result: scan, refused: None });
+        }
+        if let Some(why) = registry(app).cleared(&self.sha256, &self.package).await? {
+            // An administrator cleared the archive; users who install it should still review it.
+            scan.verdict = ScanVerdict::Review;
+            scan.report["cleared"] = json!(why);
+            return Ok(PackageScan { result: scan, refused: None });
+        }
+        let why = if is_found_here {
+            vetted.summary()
+        } else {
+            "the report that came with it has the verdict BLOCK".to_owned()
+        };
+        Ok(PackageScan { result: scan, refused: Some(why) })
     }
 
     async fn store_version(

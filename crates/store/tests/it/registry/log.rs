@@ -142,11 +142,11 @@ async fn downloads_are_added_up() {
         let registry = shop.registry();
         let (a, b) = tokio::join!(registry.add_downloads(&here), other.add_downloads(&there));
         a.and(b).unwrap();
-        assert_eq!(registry.add_downloads(&here).await.unwrap(), [], "nothing is new");
+        assert!(registry.add_downloads(&here).await.unwrap().is_empty(), "nothing is new");
         let found = registry.downloads(&tool).await.unwrap();
         assert_eq!(found, [(one.clone(), 6), (two, 1)]);
         let of_all = registry.downloads_of(&[tool.clone(), name("acme/other")]).await.unwrap();
-        assert_eq!(of_all, [(tool.clone(), 7)].into());
+        assert_eq!((of_all.len(), of_all.get(&tool)), (1, Some(&7)));
         database.close().await;
         here.count(&tool, &one);
         assert!(other.add_downloads(&here).await.is_err());

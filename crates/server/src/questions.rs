@@ -1,0 +1,227 @@
+//! Asks the user of a run whether a tool of a skill may run, and waits for the answer.
+//!
+//! The question is an event `approval` in the stream of the run. Its user answers with
+//! `POST /api/v1/runs/{id}/approvals/{question}`. Without an answer in time, the tool does not run.
+//! Only administrators are asked: an approval lets a tool run on the machine of the server.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use futures::future::BoxFuture;
+use savoir_agent::consent::{Asker, Consent};
+use savoir_engine::approval::{ApprovalQuestion, Request, Trust};
+use savoir_flow::event::{Emitter, Event};
+use serde_json::{Map, Value, json};
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+use crate::{app::App, auth::Caller, insight::describe_permissions};
+
+/// How long a question waits for its answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_mins(2);
+/// How much longer an answer in a conversation may take if its user can be asked.
+pub(crate) const EXTRA_TIME: Duration = Duration::from_mins(5);
+
+/// The questions of this process that wait for an answer.
+#[derive(Debug, Default)]
+pub(crate) struct Questions(Mutex<HashMap<QuestionId, OpenQuestion>>);
+
+/// The run and the question.
+type QuestionId = (String, String);
+
+#[derive(Debug)]
+struct OpenQuestion {
+    user_id: i64,
+    may_last: bool,
+    answer: oneshot::Sender<Answer>,
+}
+
+/// What a user answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// The tool may run this time.
+    Once,
+    /// The tools of the skill may run until the skill changes.
+    Always,
+    Deny,
+}
+
+impl Answer {
+    pub(crate) const ALL: [Self; 3] = [Self::Once, Self::Always, Self::Deny];
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Once => "once",
+            Self::Always => "always",
+            Self::Deny => "deny",
+        }
+    }
+
+    pub(crate) fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|answer| answer.as_str() == word)
+    }
+}
+
+/// Why an answer is not accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AnswerError {
+    /// There is no such question, or it is over, or another user is asked.
+    Missing,
+    /// The question is asked before every run, so that no lasting answer is stored.
+    NotLasting,
+}
+
+impl Questions {
+    fn open(&self) -> MutexGuard<'_, HashMap<QuestionId, OpenQuestion>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers a question of a run of this user.
+    pub(crate) fn answer(
+        &self,
+        run: &str,
+        question: &str,
+        user_id: i64,
+        answer: Answer,
+    ) -> Result<(), AnswerError> {
+        let id = (run.to_owned(), question.to_owned());
+        let mut open = self.open();
+        let found = open.get(&id).filter(|found| found.user_id == user_id);
+        let found = found.ok_or(AnswerError::Missing)?;
+        if answer == Answer::Always && !found.may_last {
+            return Err(AnswerError::NotLasting);
+        }
+        let answered = open.remove(&id).map(|found| found.answer.send(answer));
+        if matches!(answered, Some(Ok(()))) { Ok(()) } else { Err(AnswerError::Missing) }
+    }
+}
+
+/// Removes a question when nobody waits for its answer any longer.
+struct RemoveQuestion<'a>(&'a Questions, QuestionId);
+
+impl Drop for RemoveQuestion<'_> {
+    fn drop(&mut self) {
+        self.0.open().remove(&self.1);
+    }
+}
+
+/// Asks the user of one run in the stream of its events.
+#[derive(Debug)]
+pub(crate) struct StreamAsker {
+    app: App,
+    run: String,
+    user_id: i64,
+    out: Emitter,
+}
+
+impl StreamAsker {
+    pub(crate) fn new(app: App, caller: &Caller, run: String, out: Emitter) -> Arc<Self> {
+        Arc::new(Self { app, run, user_id: caller.user.id, out })
+    }
+
+    /// Whether a user may be asked: an administrator who is logged in, not a program.
+    pub(crate) fn may_ask(caller: &Caller) -> bool {
+        caller.user.is_admin() && caller.token.is_none()
+    }
+
+    async fn wait_for_answer(&self, question: &ApprovalQuestion) -> Consent {
+        let id = Uuid::now_v7().to_string();
+        let may_last = may_last(&question.request);
+        let (sender, receiver) = oneshot::channel();
+        let key = (self.run.clone(), id.clone());
+        let open = OpenQuestion { user_id: self.user_id, may_last, answer: sender };
+        self.app.questions.open().insert(key.clone(), open);
+        let _remove = RemoveQuestion(&self.app.questions, key);
+        if self.out.emit(Event::Approval(members(&id, question, may_last))).await.is_err() {
+            return Consent::Unanswered;
+        }
+        let answer = tokio::time::timeout(ANSWER_TIMEOUT, receiver).await;
+        let answer = answer.ok().and_then(Result::ok);
+        let (word, consent) = match answer {
+            Some(Answer::Once) => ("once", Consent::Once),
+            Some(Answer::Always) => ("always", Consent::Always),
+            Some(Answer::Deny) => ("deny", Consent::Declined),
+            None => ("expired", Consent::Unanswered),
+        };
+        let (skill, run, user) = (&question.request.skill, &self.run, self.user_id);
+        tracing::info!(skill, run, user, answer = word, "a question about a tool was answered");
+        let answered = [("id", id.as_str()), ("answer", word)];
+        let answered = answered.map(|(key, value)| (key.to_owned(), json!(value)));
+        // If the listener is gone, the run ends anyway.
+        let _ = self.out.emit(Event::Approval(answered.into_iter().collect())).await;
+        consent
+    }
+}
+
+impl Asker for StreamAsker {
+    fn ask<'a>(&'a self, question: &'a ApprovalQuestion) -> BoxFuture<'a, Consent> {
+        Box::pin(self.wait_for_answer(question))
+    }
+}
+
+/// Whether an answer for all later runs would be used.
+fn may_last(request: &Request) -> bool {
+    !request.always_ask && request.trust != Trust::Untrusted
+}
+
+/// The question as the members of an event.
+fn members(id: &str, question: &ApprovalQuestion, may_last: bool) -> Map<String, Value> {
+    let ApprovalQuestion { request, reasons, warnings } = question;
+    let choices = Answer::ALL.into_iter().filter(|answer| may_last || *answer != Answer::Always);
+    let reason = "SKILL.md declares it";
+    let permissions = request.permissions.iter().chain(&request.implied_programs);
+    let mut permissions = describe_permissions(permissions, |_| reason.to_owned());
+    let implicit = "the dialect of the skill allows it";
+    permissions
+        .extend(describe_permissions(&request.implicit_permissions, |_| implicit.to_owned()));
+    let command: Vec<String> =
+        request.command.iter().map(|part| savoir_lint::visible(part).into_owned()).collect();
+    let members = [
+        ("id", json!(id)),
+        ("tool", json!(request.tool)),
+        ("skill", json!(request.skill)),
+        ("command", json!(command)),
+        ("reasons", json!(reasons)),
+        ("warnings", json!(warnings)),
+        ("permissions", json!(permissions)),
+        ("secrets", json!(request.secrets)),
+        ("choices", json!(choices.map(Answer::as_str).collect::<Vec<_>>())),
+        ("timeout_s", json!(ANSWER_TIMEOUT.as_secs())),
+    ];
+    members.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(questions: &Questions, may_last: bool) -> oneshot::Receiver<Answer> {
+        let (answer, receiver) = oneshot::channel();
+        let question = OpenQuestion { user_id: 7, may_last, answer };
+        questions.open().insert(("run".to_owned(), "q".to_owned()), question);
+        receiver
+    }
+
+    #[test]
+    fn only_the_user_of_the_run_answers_and_only_once() {
+        let questions = Questions::default();
+        let mut answer = ask(&questions, true);
+        assert_eq!(questions.answer("run", "q", 8, Answer::Once), Err(AnswerError::Missing));
+        assert_eq!(questions.answer("other", "q", 7, Answer::Once), Err(AnswerError::Missing));
+        assert_eq!(questions.answer("run", "q", 7, Answer::Once), Ok(()));
+        assert_eq!(answer.try_recv(), Ok(Answer::Once));
+        assert_eq!(questions.answer("run", "q", 7, Answer::Deny), Err(AnswerError::Missing));
+    }
+
+    #[test]
+    fn lasting_answer_is_refused_where_it_would_not_be_used() {
+        let questions = Questions::default();
+        let mut answer = ask(&questions, false);
+        assert_eq!(questions.answer("run", "q", 7, Answer::Always), Err(AnswerError::NotLasting));
+        assert_eq!(questions.answer("run", "q", 7, Answer::Deny), Ok(()));
+        assert_eq!(answer.try_recv(), Ok(Answer::Deny));
+    }
+}

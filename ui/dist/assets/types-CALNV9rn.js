@@ -1,1 +1,0 @@
-function e(e){if(e.input_tokens!=null||e.output_tokens!=null)return(e.input_tokens??0)+(e.output_tokens??0)}function t(e){if(e.kind===`prompt`||e.kind===`tool`)return`/skills/${encodeURIComponent((e.target??e.name).split(`/`)[0]??``)}`;if(e.kind===`workflow`&&e.target)return`/workflows/${encodeURIComponent(e.target)}`}export{e as n,t};
