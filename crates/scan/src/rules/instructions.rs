@@ -1,8 +1,9 @@
 //! Rules about instructions that turn the agent against its user.
 
-use std::sync::LazyLock;
+use std::{borrow::Cow, sync::LazyLock};
 
 use savoir_skill::Span;
+use serde_json::Value;
 
 use crate::{
     Confidence, Rule, Severity,
@@ -219,7 +220,9 @@ fn hidden_instructions(context: &mut Context<'_>) {
         let text =
             matches!(fragment.language, Language::Other | Language::Markdown | Language::Shell);
         if fragment.hidden_in.is_some() && text {
-            for passage in passages(&fragment.text) {
+            let text = sentences_of_statement(&fragment.text)
+                .map_or(Cow::from(&*fragment.text), Cow::from);
+            for passage in passages(&text) {
                 if let Some(message) = instruction_in_hidden_text(&passage) {
                     // A list of test prompts has such sentences; with a target they do harm.
                     let target = passage.destination() > 0 || passage.secrets() > 0;
@@ -241,6 +244,24 @@ fn hidden_instructions(context: &mut Context<'_>) {
         }
         found
     });
+}
+
+/// Returns the sentences of an in-toto statement, which signatures contain: names, digests and keys
+/// such as `method`, `files` and `ignore_paths` read like an instruction in a row.
+fn sentences_of_statement(text: &str) -> Option<String> {
+    fn collect<'a>(value: &'a Value, lines: &mut Vec<&'a str>) {
+        match value {
+            Value::String(text) if text.split_whitespace().count() > 2 => lines.push(text),
+            Value::Array(values) => values.iter().for_each(|value| collect(value, lines)),
+            Value::Object(fields) => fields.values().for_each(|value| collect(value, lines)),
+            _ => {}
+        }
+    }
+    let statement: Value = serde_json::from_str(text).ok()?;
+    statement["_type"].as_str().filter(|kind| kind.starts_with("https://in-toto.io/Statement/"))?;
+    let mut lines = Vec::new();
+    collect(&statement, &mut lines);
+    Some(lines.join("\n"))
 }
 
 /// Describes the instruction in a hidden text, if it has one.
