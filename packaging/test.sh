@@ -44,7 +44,7 @@ clean() {
 	shift
 	rm -rf "${work:?}/home"
 	mkdir -p "$work/home"
-	(cd "$work" && env -i PATH="$path" HOME="$work/home" LC_ALL=C.UTF-8 TMPDIR="$work" "$@")
+	(cd "${folder:-$work}" && env -i PATH="$path" HOME="$work/home" LC_ALL=C.UTF-8 TMPDIR="$work" "$@")
 }
 
 # expect STATUS PATTERN COMMAND...: compare the exit code, and search the output for the text PATTERN.
@@ -344,10 +344,9 @@ test_action() {
 	base=$(git -C "$repository" rev-parse HEAD)
 	sed -i 's/^read_only: true$/read_only: true\nnetwork: true/; $a More words for the model to read.' \
 		"$repository/skills/git-helper/SKILL.md"
-	(
-		cd "$repository"
-		expect 0 "verdict" action SAVOIR_BASE="$base" SAVOIR_PATH=skills GITHUB_STEP_SUMMARY="$temp/summary"
-	)
+	local folder=$repository
+	expect 0 "verdict" action SAVOIR_BASE="$base" SAVOIR_PATH=skills GITHUB_STEP_SUMMARY="$temp/summary"
+	folder=$work
 	grep --quiet 'git-helper.*tokens (+' "$temp/summary" || problem "the summary does not show the differences"
 	expect 1 "hint: set the input path" action SAVOIR_PATH=nowhere
 	expect 1 "hint: use on, strict or off" action SAVOIR_CHECK=maybe

@@ -157,16 +157,16 @@ impl Printer {
             Event::Token { node: None, content } => self.print_text(&content)?,
             Event::Citation { sources, .. } => self.sources.extend(sources),
             Event::Warning { message, .. } => self.step(&format!("warning: {message}"))?,
-            // The terminal asks its questions itself.
-            Event::Approval(_) => {}
             Event::Error { message } | Event::WorkflowError { error: message } => {
                 self.failed = Some(message);
             }
             Event::Done(Done::Error { message }) => {
                 self.failed.get_or_insert(message);
             }
-            // The answer of a workflow node is printed when the node is complete.
+            // The answer of a workflow node is printed when the node is complete; the terminal asks its
+            // questions itself.
             Event::Token { .. }
+            | Event::Approval(_)
             | Event::Done(Done::Success { .. } | Done::Complete | Done::Failed) => {}
             Event::WorkflowStart { workflow_name, .. } => self.step(&workflow_name)?,
             Event::NodeStart { node_id, node_type } => {

@@ -2,7 +2,8 @@
 //!
 //! The question is an event `approval` in the stream of the run. Its user answers with
 //! `POST /api/v1/runs/{id}/approvals/{question}`. Without an answer in time, the tool does not run.
-//! Only administrators are asked: an approval lets a tool run on the machine of the server.
+//! Only administrators in the web app are asked: an approval lets a tool run on the machine of the
+//! server, and programs that use the API do not know the question.
 
 use std::{
     collections::HashMap,
@@ -10,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use axum::http::HeaderMap;
 use futures::future::BoxFuture;
 use savoir_agent::consent::{Asker, Consent};
 use savoir_engine::approval::{ApprovalQuestion, Request, Trust};
@@ -18,7 +20,11 @@ use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use crate::{app::App, auth::Caller, insight::describe_permissions};
+use crate::{
+    app::App,
+    auth::{Caller, has_cookie_only},
+    insight::describe_permissions,
+};
 
 /// How long a question waits for its answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_mins(2);
@@ -122,9 +128,10 @@ impl StreamAsker {
         Arc::new(Self { app, run, user_id: caller.user.id, out })
     }
 
-    /// Whether a user may be asked: an administrator who is logged in, not a program.
-    pub(crate) fn may_ask(caller: &Caller) -> bool {
-        caller.user.is_admin() && caller.token.is_none()
+    /// Whether a user may be asked: an administrator in the web app. Programs would wait for
+    /// nothing, because they do not know the question.
+    pub(crate) fn may_ask(app: &App, headers: &HeaderMap, caller: &Caller) -> bool {
+        caller.user.is_admin() && has_cookie_only(app, headers)
     }
 
     async fn wait_for_answer(&self, question: &ApprovalQuestion) -> Consent {

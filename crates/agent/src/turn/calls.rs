@@ -266,20 +266,20 @@ fn prepare<'o>(
     call: &ToolCall,
     offer: &'o ToolOffer,
     snapshots: &[AllowListSnapshot],
-) -> Result<(&'o OfferedToolEntry, Map<String, Value>), ToolAnswer> {
+) -> Result<(&'o OfferedToolEntry, Map<String, Value>), Box<ToolAnswer>> {
     if place >= MAX_CALLS {
         let message = format!("only {MAX_CALLS} calls are carried out at once; call it again");
-        return Err(ToolAnswer::failed("too-many-calls", message));
+        return Err(ToolAnswer::failed("too-many-calls", message).into());
     }
     let Some(found) = offer.find(&call.name) else {
-        return Err(unknown(&call.name, offer, snapshots));
+        return Err(unknown(&call.name, offer, snapshots).into());
     };
     match &call.arguments {
         Value::Object(given) => Ok((found, given.clone())),
         other => {
             let sent = short(&other.to_string());
             let message = format!("the arguments are no JSON object ({sent}); send one");
-            Err(ToolAnswer::failed("malformed-arguments", message))
+            Err(ToolAnswer::failed("malformed-arguments", message).into())
         }
     }
 }

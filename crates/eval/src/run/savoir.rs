@@ -112,6 +112,8 @@ impl SavoirHost {
             };
             tokio::pin!(answering, listening);
             tokio::select! {
+                // Before the agent asks its model again.
+                biased;
                 is_used = &mut listening => if is_used { None } else { Some(answering.await) },
                 ended = &mut answering => {
                     listening.await;

@@ -55,7 +55,8 @@ fn agent_study(stage: &Stage, trials: u32) -> Study {
 }
 
 fn file(trace: &Trace, path: &str) -> String {
-    let bytes = trace.file(path).and_then(|file| file.bytes()).unwrap_or_default();
+    let bytes =
+        trace.file(path).and_then(savoir_eval::trace::RecordedFile::bytes).unwrap_or_default();
     String::from_utf8(bytes).expect("text")
 }
 

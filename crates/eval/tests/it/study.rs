@@ -195,7 +195,7 @@ impl Stage {
             },
             cache: Some(cache),
             trials,
-            trial_time: Duration::from_secs(60),
+            trial_time: Duration::from_mins(1),
             parallel: 4,
             budget: Budget::default(),
             prices: None,

@@ -156,7 +156,7 @@ async fn complete(
         // A token without the scope to run skills must not run them through a model.
         if app.config.chat_tools && caller.check_scope(Scope::SkillsRun).is_ok() {
             let tools = tool_runner::tools(&app, &caller).map(|tools| tools.with_mode(mode));
-            let asks = tools.is_some() && StreamAsker::may_ask(&caller);
+            let asks = tools.is_some() && StreamAsker::may_ask(&app, &headers, &caller);
             let run = Uuid::now_v7().to_string();
             let new = NewRun { id: Some(run.clone()), ..new };
             let turn =

@@ -131,15 +131,12 @@ impl Timeline {
         let asked = self.spans.iter().rfind(|span| {
             span.kind == "approval" && span.duration_ms.is_none() && span.detail["id"] == *id
         });
-        match asked.map(|span| span.id) {
-            Some(span) => {
-                let allowed = ["once", "always"].map(Value::from).contains(&event.data["answer"]);
-                self.close(span, event, if allowed { "ok" } else { "failed" });
-            }
-            None => {
-                let tool = text(&event.data, "tool").unwrap_or_default();
-                self.open("approval", tool, event, None);
-            }
+        if let Some(span) = asked.map(|span| span.id) {
+            let allowed = ["once", "always"].map(Value::from).contains(&event.data["answer"]);
+            self.close(span, event, if allowed { "ok" } else { "failed" });
+        } else {
+            let tool = text(&event.data, "tool").unwrap_or_default();
+            self.open("approval", tool, event, None);
         }
     }
 

@@ -24,7 +24,12 @@ fn app(server: &TestServer) -> Client {
 /// Someone who logged in in a browser.
 async fn log_in(server: &TestServer) -> Client {
     server.register("ada@example.org").await;
-    let reply = app(server).post(SESSION, &credentials()).await;
+    open_session(server, "ada@example.org").await
+}
+
+/// An account in a browser.
+pub(crate) async fn open_session(server: &TestServer, email: &str) -> Client {
+    let reply = app(server).post(SESSION, &json!({"email": email, "password": PASSWORD})).await;
     assert_eq!(reply.status, 200, "{}", reply.text);
     app(server).header("cookie", cookie(&reply))
 }

@@ -17,6 +17,7 @@ use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
 use crate::{
+    cookies::open_session,
     harness::{ADMIN, Client, Reply, TestServer},
     mcp::{ask, begin, begin_at, greet, modern, modern_at},
     model::{Answer, Scripted},
@@ -386,7 +387,8 @@ async fn administrator_is_asked_in_the_conversation() {
     let admin = stage.server.register(ADMIN).await;
     let bob = stage.server.register("bob@x.org").await;
     keep(&admin, DEMO).await;
-    let (run, events) = say(&admin).await;
+    let page = open_session(&stage.server, ADMIN).await;
+    let (run, events) = say(&page).await;
     let asked = question(&admin, &run).await;
     assert_eq!((&asked["tool"], &asked["skill"]), (&json!("hello"), &json!("demo")), "{asked}");
     assert_eq!(asked["choices"], json!(["once", "always", "deny"]));
@@ -414,7 +416,8 @@ async fn denied_tool_does_not_run_and_others_are_not_asked() {
     let admin = stage.server.register(ADMIN).await;
     let bob = stage.server.register("bob@x.org").await;
     keep(&admin, DEMO).await;
-    let (run, events) = say(&admin).await;
+    let page = open_session(&stage.server, ADMIN).await;
+    let (run, events) = say(&page).await;
     let id = question(&admin, &run).await["id"].as_str().unwrap().to_owned();
     let path = format!("/api/v1/runs/{run}/approvals/{id}");
     assert_eq!(admin.post(&path, &json!({"answer": "deny"})).await.status, 204);
@@ -426,20 +429,24 @@ async fn denied_tool_does_not_run_and_others_are_not_asked() {
     for answer in &CALL_HELLO[..2] {
         stage.model.next(*answer);
     }
-    let (run, events) = say(&admin).await;
+    let (run, events) = say(&page).await;
     let id = question(&admin, &run).await["id"].as_str().unwrap().to_owned();
     assert_eq!(admin.call(&format!("/api/v1/runs/{run}/stop")).await.status, 204);
     events.await.unwrap();
     let path = format!("/api/v1/runs/{run}/approvals/{id}");
     assert_eq!(admin.post(&path, &json!({"answer": "once"})).await.status, 404);
 
-    // A tool runs on the machine of the operator, so that other users are not asked.
+    // A tool runs on the machine of the operator, so that other users are not asked; programs do not
+    // know the question.
     keep(&bob, DEMO).await;
-    for answer in CALL_HELLO {
-        stage.model.next(answer);
+    let bobs_page = open_session(&stage.server, "bob@x.org").await;
+    for client in [&bobs_page, &admin] {
+        for answer in CALL_HELLO {
+            stage.model.next(answer);
+        }
+        let (_, events) = say(client).await;
+        let events = events.await.unwrap();
+        assert!(!events.contains("event: approval"), "{events}");
+        assert!(stage.model.last().1.contains("approval-needed"), "{}", stage.model.last().1);
     }
-    let (_, events) = say(&bob).await;
-    let events = events.await.unwrap();
-    assert!(!events.contains("event: approval"), "{events}");
-    assert!(stage.model.last().1.contains("approval-needed"), "{}", stage.model.last().1);
 }

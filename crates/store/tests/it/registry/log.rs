@@ -150,7 +150,7 @@ async fn downloads_are_added_up() {
         database.close().await;
         here.count(&tool, &one);
         assert!(other.add_downloads(&here).await.is_err());
-        assert_eq!(registry.add_downloads(&here).await.unwrap(), [tool.clone()]);
+        assert_eq!(registry.add_downloads(&here).await.unwrap(), std::slice::from_ref(&tool));
         assert_eq!(
             registry.downloads(&tool).await.unwrap()[0].1,
             7,
