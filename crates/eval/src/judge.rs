@@ -108,7 +108,7 @@ fn work(trace: &Trace) -> String {
     text
 }
 
-/// Reads the answer of a judge; `None` if it is no verdict.
+/// Reads the answer of a judge; `None` if it has no verdict.
 pub fn read_vote(answer: &str) -> Option<Vote> {
     #[derive(Deserialize)]
     struct Answer {

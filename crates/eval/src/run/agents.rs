@@ -225,7 +225,7 @@ impl AgentHost {
         let (prompt, wanted) = (setup.prompt.to_owned(), setup.until_used.map(str::to_owned));
         let seconds = setup.time.as_secs();
         let cancel = Cancel::default();
-        // Whoever stops waiting for the agent ends it.
+        // The agent ends when nobody waits for it any longer.
         let _guard = cancel.cancel_on_drop();
         let work = move || {
             run_agent(agent, &program, &arguments, policy, &prompt, wanted.as_deref(), &cancel)

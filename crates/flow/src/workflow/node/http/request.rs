@@ -77,7 +77,7 @@ fn fill_url(text: &str, scope: &Scope<'_>) -> Result<String, NodeError> {
         filled.push_str(&added);
     }
     let path = filled.split(['?', '#']).next().unwrap_or_default();
-    // Such a step would be read as a way out of the folder.
+    // A server would read such a step as the parent folder.
     let leaves = |step: &str| matches!(step.to_ascii_lowercase().as_str(), "." | "..");
     if template::parts(text).count() > 1 && path.split('/').any(leaves) {
         return Err(NodeError::failed(STEP_FROM_VALUE));
